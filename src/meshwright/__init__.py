@@ -1,0 +1,167 @@
+"""Find the parallel layout that makes a transformer training run fastest on the cluster you have, and see why.
+
+    import meshwright as mw
+
+    ranking = mw.choose("llama-3.1-70b", "32xdgx-a100-80g", mw.Training(global_batch=1024, seq_len=4096))
+    ranking.best.plan, ranking.best.step_time_s
+
+This is the whole public API. Nothing heavy is imported before a name is used.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from meshwright.choose import Ranking
+    from meshwright.sources.clusters import load_cluster, save_cluster
+    from meshwright.sources.models import load_model
+    from meshwright.sources.plans import load_plan, save_plan
+    from meshwright.sources.software import load_software
+    from meshwright.spec.cluster import Accelerator, Cluster, Level
+    from meshwright.spec.errors import InputError, MeshwrightError
+    from meshwright.spec.estimate import Estimate
+    from meshwright.spec.model import Model
+    from meshwright.spec.plan import Plan
+    from meshwright.spec.software import Software
+    from meshwright.spec.workload import Training
+
+    __version__: str
+
+__all__ = [
+    "Accelerator",
+    "Cluster",
+    "Estimate",
+    "InputError",
+    "Level",
+    "MeshwrightError",
+    "Model",
+    "Plan",
+    "Ranking",
+    "Software",
+    "Training",
+    "__version__",
+    "choose",
+    "estimate",
+    "load_cluster",
+    "load_model",
+    "load_plan",
+    "load_software",
+    "save_cluster",
+    "save_plan",
+]
+
+_HOMES = {
+    "Accelerator": "spec.cluster",
+    "Cluster": "spec.cluster",
+    "Estimate": "spec.estimate",
+    "InputError": "spec.errors",
+    "Level": "spec.cluster",
+    "MeshwrightError": "spec.errors",
+    "Model": "spec.model",
+    "Plan": "spec.plan",
+    "Ranking": "choose",
+    "Software": "spec.software",
+    "Training": "spec.workload",
+    "load_cluster": "sources.clusters",
+    "load_model": "sources.models",
+    "load_plan": "sources.plans",
+    "load_software": "sources.software",
+    "save_cluster": "sources.clusters",
+    "save_plan": "sources.plans",
+}
+
+
+def estimate(
+    model: Model | str,
+    cluster: Cluster | str | Path,
+    workload: Training,
+    plan: Plan,
+    software: Software | str | None = None,
+) -> Estimate:
+    """Time and memory of one plan. Model, cluster and software may be given as `load_model`, `load_cluster` and
+    `load_software` take them; without software the current profile is used.
+
+    A plan that breaks a rule or doesn't fit is estimated all the same; `problems` of the result says what is wrong.
+    Raises InputError for a name that isn't known and for a dtype that the accelerator has no unit for.
+    """
+    from meshwright.cost.estimate import estimate as price
+
+    return price(_model(model), _cluster(cluster), workload, plan, _software(software))
+
+
+def choose(
+    model: Model | str,
+    cluster: Cluster | str | Path,
+    workload: Training,
+    software: Software | str | None = None,
+    *,
+    objective: str = "throughput",
+    top: int = 10,
+    fixed: Mapping[str, Any] | None = None,
+) -> Ranking:
+    """The best plans for the job, the best one first. Model, cluster and software as for `estimate`.
+
+    `objective` is throughput, latency, cost, memory or fewest (accelerators); `top` is how many plans to rank; `fixed`
+    pins plan fields by their JSON names, such as {"tp": 8}.
+    """
+    from meshwright.choose import choose as search
+
+    pins = dict(fixed) if fixed else None
+    found = search(
+        _model(model), _cluster(cluster), workload, _software(software), objective=objective, top=top, fixed=pins
+    )
+    return found
+
+
+def _model(model: Model | str) -> Model:
+    from meshwright.sources.models import load_model
+
+    return load_model(model) if isinstance(model, str) else model
+
+
+def _cluster(cluster: Cluster | str | Path) -> Cluster:
+    from meshwright.sources.clusters import load_cluster
+
+    return load_cluster(cluster) if isinstance(cluster, str | Path) else cluster
+
+
+def _software(software: Software | str | None) -> Software:
+    from meshwright.sources.software import load_software
+
+    if software is None:
+        return load_software()
+    return load_software(software) if isinstance(software, str) else software
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: Any = version("meshwright")
+    elif name in _HOMES:
+        value = getattr(import_module(f"meshwright.{_HOMES[name]}"), name)
+    else:
+        raise AttributeError(f"module 'meshwright' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+class _Package(ModuleType):
+    """Importing the room `meshwright.choose` would bind the room to the name of the function; this keeps the function."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name == "choose" and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

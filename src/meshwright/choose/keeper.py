@@ -1,0 +1,145 @@
+"""What the search keeps: the best plans, and for each set of degrees the best that fits and the fastest that doesn't."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from meshwright.choose.objective import score
+from meshwright.spec.plan import Array, Plan, PlanTable
+
+KEYS = (
+    "pp", "tp", "cp", "ep", "order", "schedule", "virtual_stages", "recompute", "sharding", "shard_group",
+    "micro_batch", "sequence_parallel", "offload",
+)  # fmt: skip
+"""Tie-breakers among equal scores, the first one first; the smaller value (or code) wins."""
+
+SHOWN_TIMES = 2.0
+"""Sets of degrees whose best plan scores more than this many times the best of all aren't kept."""
+
+Layout = tuple[int, int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A plan that the search kept, with the numbers that it was judged by."""
+
+    plan: Plan
+    score: float
+    step_time_s: float
+    memory_bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """Plans as flat columns: `columns` holds each plan field, `layout` a number for the set of degrees of each plan."""
+
+    columns: Callable[[Array], dict[str, Array]]
+    """Plan fields at the given positions."""
+    layers_per_stage: tuple[int, ...]
+    layout: Array
+    layouts: list[Layout]
+    time_s: Array
+    memory_bytes: Array
+    legal: Array
+
+
+class Keeper:
+    """Takes priced plans, keeps few."""
+
+    def __init__(self, objective: str, accelerators: int, capacity_bytes: float, top: int) -> None:
+        self.objective = objective
+        self.accelerators = accelerators
+        self.capacity_bytes = capacity_bytes
+        self.top = top
+        self.considered = 0
+        self._best: list[tuple[tuple[Any, ...], Candidate]] = []
+        self._fitting: dict[Layout, tuple[tuple[Any, ...], Candidate]] = {}
+        self._unfit: dict[Layout, tuple[float, Plan]] = {}
+
+    def score(self, time_s: Any, memory_bytes: Any) -> Any:
+        return score(self.objective, time_s, memory_bytes, self.accelerators)
+
+    def bound(self) -> float:
+        """Score that a further plan must not exceed to be ranked."""
+        return self._best[self.top - 1][1].score if len(self._best) >= self.top else float("inf")
+
+    def layout_bounds(self, layouts: list[Layout]) -> Array:
+        """Score, for each set of degrees, that a further plan must not exceed to be kept for anything: the best of its
+        degrees so far, and not far behind the best of all; or the last that is ranked."""
+        best = (self._fitting[each][1].score if each in self._fitting else np.inf for each in layouts)
+        of_layout = np.fromiter(best, dtype=float, count=len(layouts))
+        return np.maximum(np.minimum(of_layout, self._far()), self.bound())
+
+    def _far(self) -> float:
+        return SHOWN_TIMES * self._best[0][1].score if self._best else float("inf")
+
+    def ranked(self) -> list[Candidate]:
+        return [candidate for _, candidate in self._best]
+
+    def by_layout(self) -> list[Candidate]:
+        near = (pair for pair in self._fitting.values() if pair[1].score <= self._far())
+        return [candidate for _, candidate in sorted(near, key=lambda pair: pair[0])]
+
+    def too_large(self) -> list[tuple[float, Plan]]:
+        """(seconds without data-parallel communication, plan) of the fastest plan of each set of degrees that had plans
+        which don't fit however they are sharded, fastest first."""
+        return sorted(self._unfit.values(), key=lambda pair: pair[0])
+
+    def offer_unfit(self, layout: Layout, lower_bound_s: float, plan: Callable[[], Plan]) -> None:
+        if layout not in self._unfit or lower_bound_s < self._unfit[layout][0]:
+            self._unfit[layout] = (lower_bound_s, plan())
+
+    def offer(self, priced: Priced) -> None:
+        """Keep what is good enough of these plans."""
+        self.considered += int(np.count_nonzero(priced.legal))
+        fits = priced.legal & (priced.memory_bytes <= self.capacity_bytes)
+        wanted = np.where(fits, self.score(priced.time_s, priced.memory_bytes), np.inf)
+        bound = self.bound()
+        if wanted.size > self.top:
+            bound = min(bound, float(np.partition(wanted, self.top - 1)[self.top - 1]))
+        positions = np.nonzero((wanted <= bound) & np.isfinite(wanted))[0]
+        if len(positions):
+            self._best += self._candidates(priced, wanted, self._first(priced, wanted, positions)[: self.top])
+        self._best.sort(key=lambda pair: pair[0])
+        del self._best[self.top :]
+        self._offer_layouts(priced, wanted)
+
+    def _first(self, priced: Priced, wanted: Array, positions: Array) -> Array:
+        """Positions in order of score and tie-breakers."""
+        columns = priced.columns(positions)
+        return positions[np.lexsort([*(columns[name] for name in reversed(KEYS)), wanted[positions]])]
+
+    def _offer_layouts(self, priced: Priced, wanted: Array) -> None:
+        lowest = np.full(len(priced.layouts), np.inf)
+        np.minimum.at(lowest, priced.layout, wanted)
+        kept = np.array([self._fitting[each][1].score if each in self._fitting else np.inf for each in priced.layouts])
+        better = np.isfinite(lowest) & (lowest <= kept)
+        positions = np.nonzero((wanted == lowest[priced.layout]) & better[priced.layout])[0]
+        if not len(positions):
+            return
+        ordered = self._first(priced, wanted, positions)
+        _, first = np.unique(priced.layout[ordered], return_index=True)
+        for key, candidate in self._candidates(priced, wanted, ordered[first]):
+            layout = _layout(candidate.plan)
+            if layout not in self._fitting or key < self._fitting[layout][0]:
+                self._fitting[layout] = (key, candidate)
+
+    def _candidates(
+        self, priced: Priced, wanted: Array, positions: Array
+    ) -> list[tuple[tuple[Any, ...], Candidate]]:
+        columns = priced.columns(positions)
+        plans = PlanTable(**columns, layers_per_stage=priced.layers_per_stage)
+        found = []
+        for row, position in enumerate(positions):
+            key = (float(wanted[position]), *(columns[name][row].item() for name in KEYS))
+            time_s, memory = float(priced.time_s[position]), float(priced.memory_bytes[position])
+            found.append((key, Candidate(plans.take((row,)), key[0], time_s, memory)))
+        return found
+
+
+def _layout(plan: Plan) -> Layout:
+    return plan.tp, plan.cp, plan.ep, plan.dp, plan.pp

@@ -1,0 +1,331 @@
+"""The search: every block of the space priced, the best plans kept.
+
+A block is priced in three steps: a lower bound of the time of each row; what doesn't depend on sharding for every cell
+(row, schedule, recompute), which bounds its time and memory; and every way of sharding for the cells that remain. What is
+left out on the way, by name, and why it loses nothing:
+
+- `never-fits`: the cell doesn't fit even if every state were sharded as far as it goes.
+- `slower-than-its-layout`: the bound of the row or cell is already slower than a finished plan of the same degrees and than
+  every plan ranked so far.
+- `offload-if-needed`: offload makes no plan faster, so it is tried last, and only for plans that don't fit without it and
+  could still be ranked.
+
+Ties are broken by the plan itself (`keeper.KEYS`), so the ranking doesn't depend on how the space is cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from meshwright.choose.keeper import Candidate, Keeper, Layout, Priced
+from meshwright.choose.space import Fixed, blocks
+from meshwright.cost.stages import StageClass
+from meshwright.cost.states import States, map_pieces, states
+from meshwright.cost.training import Base, add_up, base, memory_bytes, row_bound_s, settle, step_time_s
+from meshwright.spec import rules
+from meshwright.spec.plan import (
+    OFFLOAD_ACTIVATIONS,
+    OFFLOAD_OPTIMIZER,
+    ONE_F_ONE_B,
+    RECOMPUTE_NONE,
+    SHARD_NONE,
+    Array,
+    Plan,
+    PlanTable,
+)
+from meshwright.spec.rules import Job
+
+_CELLS_AT_ONCE = 60_000
+_ROWS_AT_ONCE = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """`ranked`: the best plans that fit; `by_layout`: the best that fits for each set of degrees, as far
+    as it takes at most twice the best's time; `too_large`: for each set
+    of degrees, (seconds it takes at least, plan) of the fastest that can't fit; `considered`: legal plans priced, memory
+    included."""
+
+    ranked: list[Candidate]
+    by_layout: list[Candidate]
+    too_large: list[tuple[float, Plan]]
+    considered: int
+
+
+def search(job: Job, accelerators: int, fixed: Fixed, objective: str, top: int) -> Found:
+    """Price every legal plan on `accelerators` of the job's cluster and keep the best. Raises KeyError for a dtype that
+    the accelerator has no unit for."""
+    job = replace(job, cluster=job.cluster.part(accelerators))
+    keep = Keeper(objective, accelerators, job.cluster.accelerator.memory_bytes, top)
+    may_offload = "offload" not in fixed and job.cluster.accelerator.host_bytes_per_s > 0
+    later: list[_Cells] = []
+    for block, bounds in _by_promise(job, list(blocks(job, accelerators, fixed)), keep):
+        for piece in _pieces(block, bounds, keep):
+            cells = _price(job, piece, keep)
+            if may_offload and cells is not None:
+                later.append(cells)
+    for cells in later:
+        _price_offloaded(job, cells, keep)
+    return Found(keep.ranked(), keep.by_layout(), keep.too_large(), keep.considered)
+
+
+def _by_promise(job: Job, found: list[PlanTable], keep: Keeper) -> list[tuple[PlanTable, Array]]:
+    """(block, lower bound of the score of each row), the block with the lowest bound first: good plans found early rule
+    more out."""
+    if keep.objective == "memory":
+        return [(block, np.zeros(block.shape[0])) for block in found]
+    pairs = []
+    for block in found:
+        bare = replace(
+            block,
+            schedule=np.asarray(ONE_F_ONE_B),
+            virtual_stages=np.asarray(1),
+            recompute=np.asarray(RECOMPUTE_NONE),
+            sharding=np.asarray(SHARD_NONE),
+            shard_group=np.asarray(1),
+        )
+        seconds = row_bound_s(settle(job.model, job.cluster, job.software, job.workload, bare))
+        rows = block.shape[0]
+        pairs.append((block, np.broadcast_to(keep.score(seconds, 0.0), (rows, 1, 1, 1)).reshape(rows)))
+    return sorted(pairs, key=lambda pair: float(pair[1].min()))
+
+
+def _pieces(block: PlanTable, bounds: Array, keep: Keeper) -> Iterator[PlanTable]:
+    """The block in pieces along its rows, so that memory stays bounded, without the rows that can't be kept."""
+    _, schedules, recompute, _ = block.shape
+    step = max(1, _CELLS_AT_ONCE // (schedules * recompute))
+    layouts, layout = _layouts(block, len(bounds))
+    left = np.argsort(bounds, kind="stable")
+    while len(left):
+        left = left[bounds[left] <= keep.layout_bounds(layouts)[layout[left]]]
+        if len(left):
+            yield _rows_of(block, np.sort(left[:step]))
+        left = left[step:]
+
+
+def _rows_of(block: PlanTable, rows: Array) -> PlanTable:
+    return replace(
+        block, **{name: array[rows] for name, array in block.arrays().items() if array.ndim == 4 and array.shape[0] > 1}
+    )
+
+
+# -- one piece of a block: axes (row, schedule, recompute, sharding)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """Legal plans of a piece that may be worth offloading, with their time before data-parallel communication."""
+
+    plans: PlanTable
+    legal: Array
+    lower_bound_s: Array
+
+
+@dataclass(frozen=True, slots=True)
+class _Priced:
+    """A piece without its ways of sharding."""
+
+    job: Job
+    plans: PlanTable
+    legal: Array
+    step: Base
+    kept: list[Any]
+    held: States
+
+    def least_bytes(self) -> Array:
+        """Bytes of the fullest rank under the sharding that leaves it least of each state."""
+        least = map_pieces(self.held, lambda array: np.min(array, axis=3, keepdims=True) if np.ndim(array) == 4 else array)
+        return memory_bytes(self.job.software, self.step, self.kept, least)
+
+    def sharded(self, cells: Array) -> tuple[Array, Array, tuple[Array, ...]]:
+        """(seconds, bytes, index) of every way of sharding for the cells of a mask: axes (cell, sharding)."""
+        index = np.nonzero(cells)
+        picker = _Picker(index)
+        slim = _pick_base(self.step, picker)
+        held = map_pieces(self.held, picker)
+        sharding = np.asarray(self.plans.sharding).reshape(1, -1)
+        time_s = step_time_s(self.job.software, slim, slim.time_s["all"], held, sharding)
+        memory = memory_bytes(self.job.software, slim, [picker(each) for each in self.kept], held)
+        shape = (len(index[0]), self.plans.shape[3])
+        return np.broadcast_to(time_s, shape), np.broadcast_to(memory, shape), index
+
+
+def _price(job: Job, plans: PlanTable, keep: Keeper, legal: Array | None = None) -> _Cells | None:
+    if legal is None:
+        legal = rules.legal(job, plans)
+    legal = np.broadcast_to(legal, plans.shape)
+    cells = legal.any(axis=3)
+    if not cells.any():
+        return None
+    piece = _without_states(job, plans, legal)
+    lower_bound = _of_cells(piece.step.lower_bound_s(), cells.shape)
+    possible = cells & (_of_cells(piece.least_bytes(), cells.shape) <= keep.capacity_bytes)
+    _offer_unfit(plans, cells & ~possible, lower_bound, keep)
+    remaining = possible & _promising(piece, possible, lower_bound, keep)
+    if remaining.any():
+        _offer(piece, remaining, keep)
+    return _Cells(plans, legal, lower_bound)
+
+
+def _without_states(job: Job, plans: PlanTable, legal: Array) -> _Priced:
+    setting = settle(job.model, job.cluster, job.software, job.workload, plans)
+    step = base(setting)
+    return _Priced(job, plans, legal, step, [add_up(parts.values()) for parts in step.kept], states(setting))
+
+
+def _of_cells(array: Array, shape: tuple[int, ...]) -> Array:
+    return np.broadcast_to(array[..., 0] if array.ndim == 4 else array, shape)
+
+
+def _promising(piece: _Priced, possible: Array, lower_bound: Array, keep: Keeper) -> Array:
+    """Mask of the cells that may still beat what is kept, after the most promising cell of each row has met every way of
+    sharding."""
+    if keep.objective == "memory" or not possible.any():
+        return possible
+    seconds = np.where(possible, lower_bound, np.inf).reshape(possible.shape[0], -1)
+    pilot = np.zeros_like(seconds, dtype=bool)
+    pilot[np.arange(len(seconds)), seconds.argmin(axis=1)] = True
+    time_s, memory, index = piece.sharded(pilot.reshape(possible.shape) & possible)
+    fits = piece.legal[index] & (memory <= keep.capacity_bytes)
+    finished = np.where(fits, keep.score(time_s, 0.0), np.inf).min(axis=1)
+    layouts, layout = _layouts(piece.plans, len(seconds))
+    best = keep.layout_bounds(layouts)
+    np.minimum.at(best, layout[index[0]], np.maximum(finished, keep.bound()))
+    return np.asarray(keep.score(lower_bound, 0.0) <= best[layout][:, None, None])
+
+
+def _offer_unfit(plans: PlanTable, mask: Array, lower_bound: Array, keep: Keeper) -> None:
+    seconds = np.where(mask, lower_bound, np.inf).reshape(mask.shape[0], -1)
+    position = seconds.argmin(axis=1)
+    lowest = seconds[np.arange(len(seconds)), position]
+    layouts, layout = _layouts(plans, mask.shape[0])
+    for number, degrees in enumerate(layouts):
+        rows = np.nonzero(layout == number)[0]
+        row = int(rows[lowest[rows].argmin()])
+        if np.isfinite(lowest[row]):
+            cell = np.unravel_index(int(position[row]), mask.shape[1:])
+            where = (row, int(cell[0]), int(cell[1]), 0)
+            keep.offer_unfit(degrees, float(lowest[row]), lambda where=where: plans.take(where))  # type: ignore[misc]
+
+
+def _layouts(plans: PlanTable, rows: int) -> tuple[list[Layout], Array]:
+    """(sets of degrees in the table, index of each row's set)."""
+    columns = [np.broadcast_to(np.asarray(degree).reshape(-1), rows) for degree in _degrees(plans)]
+    distinct, inverse = np.unique(np.stack(columns, axis=-1), axis=0, return_inverse=True)
+    return [tuple(row) for row in distinct.tolist()], inverse.reshape(-1)
+
+
+def _degrees(plans: PlanTable) -> tuple[Array, ...]:
+    return plans.tp, plans.cp, plans.ep, plans.dp, plans.pp
+
+
+def _offer(piece: _Priced, cells: Array, keep: Keeper) -> None:
+    plans = piece.plans
+    time_s, memory, index = piece.sharded(cells)
+    ways = plans.shape[3]
+    layouts, layout = _layouts(plans, cells.shape[0])
+
+    shape = plans.shape
+
+    def columns(positions: Array) -> dict[str, Array]:
+        cell, way = np.divmod(positions, ways)
+        where = (*(axis[cell] for axis in index), way)
+        return {name: np.broadcast_to(array, shape)[where] for name, array in plans.arrays().items()}
+
+    keep.offer(
+        Priced(
+            columns=columns,
+            layers_per_stage=plans.layers_per_stage,
+            layout=np.repeat(layout[index[0]], ways),
+            layouts=layouts,
+            time_s=time_s.ravel(),
+            memory_bytes=memory.ravel(),
+            legal=piece.legal[index].ravel(),
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Picker:
+    """Takes the cells at `index` out of arrays on the axes (row, schedule, recompute, sharding) → (cell, sharding)."""
+
+    index: tuple[Array, ...]
+
+    def __call__(self, array: Any) -> Any:
+        array = np.asarray(array)
+        if array.size == 1:
+            return array.reshape(())
+        array = array.reshape((1,) * (4 - array.ndim) + array.shape)
+        where = tuple(
+            axis if size > 1 else np.zeros(1, dtype=np.intp) for axis, size in zip(self.index, array.shape, strict=False)
+        )
+        return array[where]
+
+
+def _pick_base(step: Base, picker: _Picker) -> Base:
+    def picked(stage: StageClass) -> StageClass:
+        return StageClass(
+            tuple(picker(count) for count in stage.layers),
+            picker(stage.embedding),
+            picker(stage.head),
+            picker(stage.rank),
+            picker(stage.present),
+        )
+
+    return replace(
+        step,
+        classes=tuple(picked(stage) for stage in step.classes),
+        time_s={"all": picker(step.lower_bound_s())},
+        forward_s=picker(step.forward_s),
+        backward_s=picker(step.backward_s),
+        micro_batches=picker(step.micro_batches),
+        fixed_communication_s=picker(step.fixed_communication_s),
+        kept=(),
+    )
+
+
+# -- offload
+
+
+def _price_offloaded(job: Job, cells: _Cells, keep: Keeper) -> None:
+    """Try both kinds of offload on the plans that could still be ranked, the fastest first."""
+    promising = cells.legal.any(axis=3)
+    if keep.objective != "memory":
+        promising = promising & (keep.score(cells.lower_bound_s, 0.0) <= keep.bound())
+    index = np.nonzero(promising)
+    order = np.argsort(cells.lower_bound_s[index], kind="stable")
+    index = tuple(axis[order] for axis in index)
+    for start in range(0, len(order), _ROWS_AT_ONCE):
+        where = tuple(axis[start : start + _ROWS_AT_ONCE] for axis in index)
+        if keep.objective != "memory" and keep.score(cells.lower_bound_s[where][0], 0.0) > keep.bound():
+            return
+        rows = _cells_as_rows(cells.plans, where)
+        legal = cells.legal[where][:, None, None, :]
+        if keep.objective != "memory":
+            legal = legal & _needs_offload(job, rows, legal, keep)
+        for mode in (OFFLOAD_OPTIMIZER, OFFLOAD_ACTIVATIONS):
+            _price(job, replace(rows, offload=np.asarray(mode)), keep, legal)
+
+
+def _needs_offload(job: Job, rows: PlanTable, legal: Array, keep: Keeper) -> Array:
+    """Mask of the plans that don't fit without offload and, without it, could be ranked."""
+    piece = _without_states(job, rows, legal)
+    time_s, memory, _ = piece.sharded(np.ones(rows.shape[:3], dtype=bool))
+    needed = (memory > keep.capacity_bytes) & (keep.score(time_s, 0.0) <= keep.bound())
+    return np.asarray(needed[:, None, None, :])
+
+
+def _cells_as_rows(plans: PlanTable, where: tuple[Array, ...]) -> PlanTable:
+    """The cells as rows of a table of their own, with the same ways of sharding."""
+    cells = plans.shape[:3]
+    ways = ("sharding", "shard_group")
+    arrays = {
+        name: array if name in ways else np.broadcast_to(array, (*cells, 1))[..., 0][where][:, None, None, None]
+        for name, array in plans.arrays().items()
+        if name != "offload"
+    }
+    return replace(plans, **arrays)

@@ -1,0 +1,53 @@
+"""`meshwright estimate`: what one given plan costs."""
+
+from __future__ import annotations
+
+import typer
+
+from meshwright.cli.answer import ANSWERED, NO, answering, note
+from meshwright.cli.options import JobOptions, ModelOrPlan, OutputOptions, PlanOptions, with_groups
+
+
+@with_groups
+def estimate(
+    model: ModelOrPlan,
+    job: JobOptions,
+    pinned: PlanOptions,
+    output: OutputOptions,
+) -> None:
+    """Price one plan: time, memory and traffic.
+
+    The exit code is 1 if the plan breaks a rule or does not fit; it is shown all the same.
+    """
+    with answering():
+        raise typer.Exit(_estimate(model, job, pinned, output))
+
+
+def _estimate(model: str, job: JobOptions, pinned: PlanOptions, output: OutputOptions) -> int:
+    import meshwright as mw
+    from meshwright.cli.completion import completed
+    from meshwright.cli.request import read_plan_file, read_request
+    from meshwright.show.console import console
+    from meshwright.show.document import estimate_document, to_json
+    from meshwright.show.terminal import show_estimate, warnings_of
+    from meshwright.sources.plans import is_plan_file
+    from meshwright.sources.whole_files import check_writable
+
+    if output.save is not None:
+        check_writable(output.save, "--save")
+    if is_plan_file(model):
+        asked, plan = read_plan_file(model, job, pinned)
+        found = mw.estimate(asked.model, asked.cluster, asked.workload, plan, asked.software)
+    else:
+        asked = read_request(model, job, pinned)
+        found = completed(asked)
+    for warning in warnings_of(asked.cluster):
+        note("warning", warning)
+    if output.as_json:
+        typer.echo(to_json(estimate_document(found)))
+    else:
+        show_estimate(found, console())
+    if output.save is not None:
+        mw.save_plan(found, output.save, asked.model_text)
+        note("note", f"the plan is in {output.save}")
+    return ANSWERED if found.valid and found.fits else NO

@@ -1,0 +1,64 @@
+"""`meshwright plan`: the best plan for a job."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from meshwright.cli.answer import ANSWERED, NO, answering, note
+from meshwright.cli.options import JobOptions, Model, OutputOptions, PlanOptions, with_groups
+
+
+@with_groups
+def plan(
+    model: Model,
+    job: JobOptions,
+    objective: Annotated[
+        str, typer.Option(metavar="NAME", help="What to look for: throughput, latency, cost, memory or fewest accelerators.")
+    ] = "throughput",
+    top: Annotated[str, typer.Option(metavar="K", help="How many plans to rank.")] = "10",
+    pinned: PlanOptions = PlanOptions(),
+    output: OutputOptions = OutputOptions(),
+) -> None:
+    """Find the layout that is fastest and fits.
+
+    The exit code is 1 if nothing fits or if what is pinned breaks a rule.
+    """
+    with answering():
+        raise typer.Exit(_plan(model, job, objective, top, pinned, output))
+
+
+def _plan(model: str, job: JobOptions, objective: str, top: str, pinned: PlanOptions, output: OutputOptions) -> int:
+    import meshwright as mw
+    from meshwright.choose.objective import OBJECTIVES
+    from meshwright.cli.request import read_request
+    from meshwright.show.console import console
+    from meshwright.show.document import ranking_document, to_json
+    from meshwright.show.terminal import idle_warning, show_ranking, warnings_of
+    from meshwright.sources import checks
+    from meshwright.sources.plan_fields import whole_from_text
+    from meshwright.sources.whole_files import check_writable
+
+    wanted = checks.choice("", "--objective", objective.lower(), OBJECTIVES)
+    count = whole_from_text(top, "--top", 1000)
+    if output.save is not None:
+        check_writable(output.save, "--save")
+    asked = read_request(model, job, pinned)
+    ranking = mw.choose(
+        asked.model, asked.cluster, asked.workload, asked.software, objective=wanted, top=count, fixed=asked.pins
+    )
+    for warning in filter(None, (*warnings_of(asked.cluster), idle_warning(ranking))):
+        note("warning", warning)
+    if output.as_json:
+        typer.echo(to_json(ranking_document(ranking)))
+    else:
+        show_ranking(ranking, asked.model, asked.cluster, asked.workload, asked.software, count, console())
+    if ranking.best is None:
+        if output.save is not None:
+            note("note", f"{output.save} is not written: there is no plan")
+        return NO
+    if output.save is not None:
+        mw.save_plan(ranking.best, output.save, asked.model_text)
+        note("note", f"the plan is in {output.save}")
+    return ANSWERED

@@ -1,0 +1,1 @@
+"""Pure functions from what a rank does to bytes, FLOPs and seconds."""

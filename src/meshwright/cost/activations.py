@@ -1,0 +1,148 @@
+"""Bytes that a rank keeps for its micro-batches: activations, logits and communication buffers.
+
+Activations follow Korthikanti et al. 2022 (section 4), generalised to gated MLPs, grouped heads and experts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from meshwright.cost import pipeline
+from meshwright.cost.layer import Setting
+from meshwright.cost.stages import StageClass, chunk_unevenness
+from meshwright.program import traffic
+from meshwright.spec.model import Layer
+from meshwright.spec.plan import (
+    GPIPE,
+    OFFLOAD_ACTIVATIONS,
+    RECOMPUTE_FULL,
+    RECOMPUTE_NONE,
+    RECOMPUTE_SELECTIVE,
+    ZERO_BUBBLE_V,
+    Array,
+)
+
+
+def layer_activation_bytes(setting: Setting, layer: Layer, recompute: Any) -> Array:
+    """Activations that one layer keeps per micro-batch under `recompute` (coded; broadcasts).
+
+    In 16 bits, per token: 2h for each norm's input, 2h for each block's input, queries, keys, values and the core's output,
+    1h for each dropout mask, and the MLP's inner activations; unfused attention keeps 5 bytes per score. Sequence
+    parallelism splits what tensor parallelism leaves whole.
+    """
+    model, software, plans = setting.model, setting.software, setting.plans
+    attention, mlp = layer.attention, layer.mlp
+    unit = setting.workload.activation_bytes
+    sequence = np.where(plans.sequence_parallel, plans.tp, 1)
+    h = model.hidden
+    blocks = 1 if layer.parallel else 2
+    norms = unit * h * layer.norms / sequence
+    inputs = unit * h * blocks / sequence
+    masks = h * blocks / sequence if model.dropout else 0.0
+    heads, core = _attention_bytes(setting, layer)
+    widths = (mlp.width + mlp.shared_width + mlp.top_k * mlp.expert_width * software.expert_imbalance) / plans.tp
+    up = 2 if mlp.gated else 1
+    activated = 1 if software.fused_gated_activation or not mlp.gated else 2
+    # dispatched copies of the tokens, and the experts' outputs that the router's weights multiply
+    routed = unit * 2 * mlp.top_k * h / sequence * software.expert_imbalance if mlp.is_moe else 0.0
+    kept = inputs + heads + masks + routed + up * unit * widths
+    everything = norms + kept + core + activated * unit * widths
+    if software.selective == "attention":
+        some = everything - (core if software.attention_efficiency is None else 0.0)
+    else:
+        some = kept + core
+    per_token = np.where(
+        recompute == RECOMPUTE_FULL,
+        unit * h / sequence,
+        np.where(recompute == RECOMPUTE_SELECTIVE, some, everything),
+    )
+    return np.asarray(traffic.local_tokens(setting.workload, plans) * per_token)
+
+
+def _attention_bytes(setting: Setting, layer: Layer) -> tuple[Any, Any]:
+    """(queries, keys, values and output; what the core keeps), per token."""
+    attention, plans = layer.attention, setting.plans
+    if attention.kind == "none":
+        return 0.0, 0.0
+    unit = setting.workload.activation_bytes
+    width = attention.head_dim + attention.value_dim
+    share = -(-attention.heads // plans.tp)
+    kv_share = share if attention.kind == "mla" else -(-attention.kv_heads // plans.tp)
+    heads = unit * width * (share + kv_share)
+    if attention.kind == "mla":
+        sequence = np.where(plans.sequence_parallel, plans.tp, 1)
+        heads = heads + unit * (attention.q_lora_rank + attention.kv_lora_rank + attention.rope_head_dim) / sequence
+    if setting.software.attention_efficiency is None:
+        # the softmax's output; with dropout also its mask and the dropped scores
+        return heads, share * setting.workload.seq_len * (2 * unit + 1 if setting.model.dropout else unit)
+    return heads, 4.0 * share  # log-sum-exp per query and head
+
+
+def kept_bytes(setting: Setting, stage: StageClass) -> dict[str, Any]:
+    """Bytes of `activations`, `logits` and `communication` on the first rank of a class at its peak instant."""
+    model, software, plans, workload = setting.model, setting.software, setting.plans, setting.workload
+    per_kind = [layer_activation_bytes(setting, layer, plans.recompute) for layer in model.kinds]
+    kept, in_flight = _waiting_bytes(setting, stage, per_kind)
+    tokens = traffic.local_tokens(workload, plans)
+    sequence = np.where(plans.sequence_parallel, plans.tp, 1)
+    stream = tokens * model.hidden * workload.activation_bytes
+    if model.dropout:
+        kept = kept + stage.embedding * in_flight * tokens * model.hidden / sequence
+    # offloaded activations leave two layers on the device, the one in use and the one on its way, and what the host can't take
+    away = np.minimum(np.maximum(kept - 2 * largest(per_kind), 0.0), setting.device.host_memory_bytes)
+    kept = np.where(plans.offload == OFFLOAD_ACTIVATIONS, kept - away, kept)
+    whole = largest([layer_activation_bytes(setting, layer, RECOMPUTE_NONE) for layer in model.kinds])
+    again = np.where(plans.recompute == RECOMPUTE_FULL, whole, 0.0)
+
+    vocab = traffic.padded_vocab(model, software, plans.tp) / plans.tp
+    # GPipe keeps the loss of every micro-batch until its backward; the other schedules run it at once
+    losses = np.where(plans.schedule == GPIPE, setting.micro_batches, 1)
+    logits = tokens * vocab * (software.logit_saved_bytes * losses + software.logit_peak_bytes)
+    logits = np.asarray(stage.head) * (logits + 2 * stream / sequence)
+    # the loss and the first layer to run again don't peak together
+    first_again = again > logits
+    return {
+        "activations": kept + np.where(first_again, again, 0.0),
+        "logits": np.where(first_again, 0.0, logits),
+        "communication": _exchanged_bytes(setting, stream, sequence),
+    }
+
+
+def _waiting_bytes(setting: Setting, stage: StageClass, per_kind: list[Any]) -> tuple[Any, Any]:
+    """(activation bytes at the fuller of two instants, micro-batches in flight).
+
+    Either most forwards wait for their backward, or, under schedules that split it, most micro-batches wait for their
+    weight gradients; those keep the matmuls' inputs and the gradients of their outputs, about what a layer keeps without
+    its norms' inputs. Virtual stages count as the largest.
+    """
+    plans = setting.plans
+    arguments = (plans.schedule, plans.pp, setting.micro_batches, plans.virtual_stages, stage.rank)
+    share = chunk_unevenness(setting.model.num_layers, plans) / plans.virtual_stages
+    one = stage.weigh(per_kind, 0.0, 0.0) * share
+    forwards = pipeline.in_flight(*arguments)
+    kept = forwards * one
+    if np.any(plans.schedule >= ZERO_BUBBLE_V):
+        inputs = [layer_activation_bytes(setting, layer, RECOMPUTE_SELECTIVE) for layer in setting.model.kinds]
+        left, waiting = pipeline.drain(*arguments)
+        kept = np.maximum(kept, left * one + waiting * stage.weigh(inputs, 0.0, 0.0) * share)
+    return kept, forwards * share
+
+
+def _exchanged_bytes(setting: Setting, stream: Any, sequence: Any) -> Any:
+    """Buffers of gathered sequences, stage boundaries and dispatched tokens, two of each."""
+    plans = setting.plans
+    top_k = max((layer.mlp.top_k for layer in setting.model.kinds), default=0)
+    gathered = np.where(plans.sequence_parallel & (plans.tp > 1), 2 * stream, 0.0)
+    boundary = np.where(plans.pp > 1, 2 * stream / sequence, 0.0)
+    dispatched = np.where(plans.ep > 1, 2 * top_k * stream / sequence * setting.software.expert_imbalance, 0.0)
+    return gathered + boundary + dispatched
+
+
+def largest(values: list[Any]) -> Any:
+    """Elementwise maximum of a list."""
+    result = values[0]
+    for value in values[1:]:
+        result = np.maximum(result, value)
+    return result

@@ -1,0 +1,147 @@
+"""Seconds of matmuls, attention cores and memory-bound kernels on one accelerator.
+
+A matmul takes the longer of its FLOPs at the rate that large aligned matmuls reach and its operands at memory speed
+(roofline, Williams et al. 2009); sharded dimensions that don't fill the matrix unit's tiles cost more. Attention is either
+a fused kernel, bound by FLOPs on the query-key pairs it needs, or unfused, bound by the traffic of its scores.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from meshwright.program.traffic import local_tokens, shard_width
+from meshwright.spec.cluster import Accelerator, NodeGroup
+from meshwright.spec.model import Layer, Linear, Model
+from meshwright.spec.plan import Array, PlanTable
+from meshwright.spec.software import Software
+from meshwright.spec.workload import Training
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """Rates of one accelerator under one workload's dtype."""
+
+    matmul_flops_per_s: float
+    """What aligned matmuls reach in the training dtype."""
+    half_flops_per_s: float
+    """The same for what stays in 16 bits under an fp8 recipe: attention and head."""
+    half_peak_flops_per_s: float
+    bytes_per_s: float
+    cast: bool
+    """Inputs of every matmul are cast (fp8 recipes)."""
+    element_bytes: int
+    family: str
+    host_bytes_per_s: float
+    """What copies to and from host memory reach; infinite where there is no link, so that rules and not divisions refuse
+    offload."""
+    host_memory_bytes: float
+    """Host memory that the rank's offloaded tensors may fill; infinite where it isn't known."""
+
+    @classmethod
+    def of(cls, group: NodeGroup, software: Software, workload: Training) -> Device:
+        accelerator = group.accelerator
+        dtype = arithmetic_dtype(accelerator, workload.dtype)
+        half = dtype if dtype in ("fp32", "tf32") else arithmetic_dtype(accelerator, "bf16")
+        return cls(
+            matmul_flops_per_s=accelerator.peak(dtype) * _efficiency(accelerator, dtype),
+            half_flops_per_s=accelerator.peak(half) * _efficiency(accelerator, half),
+            half_peak_flops_per_s=accelerator.peak(half),
+            bytes_per_s=accelerator.memory_bytes_per_s * accelerator.memory_efficiency,
+            cast=workload.dtype == "fp8",
+            element_bytes=workload.activation_bytes,
+            family=accelerator.family,
+            host_bytes_per_s=accelerator.host_bytes_per_s * software.host_link_efficiency or float("inf"),
+            host_memory_bytes=(
+                group.host_memory_bytes * software.host_memory_share / group.accelerators_per_node or float("inf")
+            ),
+        )
+
+
+def arithmetic_dtype(accelerator: Accelerator, dtype: str) -> str:
+    """The unit that runs matmuls of `dtype`: tf32 for fp32 where there is one, fp16 for bf16 under an older fp8 mix.
+    Raises KeyError where the accelerator has none."""
+    peaks = accelerator.peak_flops_per_s
+    if dtype == "fp32" and "tf32" in peaks:
+        return "tf32"
+    if dtype not in peaks:
+        raise KeyError(dtype)
+    return dtype
+
+
+def _efficiency(accelerator: Accelerator, dtype: str) -> float:
+    table = accelerator.matmul_efficiency
+    return table.get(dtype, table.get("bf16", table.get("fp16", next(iter(table.values())))))
+
+
+def matmul_s(device: Device, software: Software, rows: Any, linear: Linear, plans: PlanTable, copies: Any = 1) -> Array:
+    """Seconds of one forward product of `rows` tokens (per copy) with the tensor-parallel shard of `linear`, run for
+    `copies` matrices of that shape (experts)."""
+    columns_in, columns_out = shard_width(linear, plans.tp)
+    flops = 2.0 * rows * columns_in * columns_out * copies
+    compute_s = flops / device.matmul_flops_per_s * software.matmul_factor
+    compute_s = compute_s * misalignment(software, columns_in) * misalignment(software, columns_out)
+    operand_bytes = device.element_bytes * copies * (
+        rows * columns_in + rows * columns_out + np.asarray(columns_in) * columns_out
+    )
+    seconds = np.maximum(compute_s, operand_bytes / device.bytes_per_s)
+    if device.cast:
+        elements = copies * (rows * columns_in + np.asarray(columns_in) * columns_out)
+        seconds = seconds + software.fp8_cast_bytes_per_element * elements / device.bytes_per_s
+    return np.asarray(seconds)
+
+
+def misalignment(software: Software, width: Any) -> Any:
+    width = np.asarray(width)
+    return np.where(
+        width % 8 != 0, software.misaligned_8_factor, np.where(width % 64 != 0, software.misaligned_64_factor, 1.0)
+    )
+
+
+def attention_core_s(
+    device: Device, software: Software, layer: Layer, workload: Training, plans: PlanTable
+) -> tuple[Array, Array]:
+    """(forward, backward) seconds of softmax(QKᵀ)V for one micro-batch, causal; with context parallelism every rank has
+    an even share of the pairs (zigzag order)."""
+    attention = layer.attention
+    if attention.kind == "none":
+        return np.zeros(()), np.zeros(())
+    tokens = local_tokens(workload, plans)
+    heads = -(-attention.heads // plans.tp)
+    width = attention.head_dim + attention.value_dim
+    head_factor = software.misaligned_8_factor if attention.head_dim % 8 else 1.0
+    if software.attention_efficiency is None:
+        scores = tokens * heads * workload.seq_len
+        arithmetic = 2.0 * scores * width / device.half_flops_per_s
+        traffic = scores * software.unfused_traffic_factor * device.element_bytes / 2 / device.bytes_per_s
+        forward = arithmetic + software.unfused_forward_bytes_per_score * traffic
+        backward = 2 * arithmetic + software.unfused_backward_bytes_per_score * traffic
+        return np.asarray(forward * head_factor), np.asarray(backward * head_factor)
+    flops = 2.0 * tokens * heads * width * attention.mean_keys(workload.seq_len)
+    rate = device.half_peak_flops_per_s * software.attention_share(device.family)
+    ring = np.where(plans.cp > 1, software.context_attention_factor, 1.0)
+    forward = flops / rate * head_factor * ring
+    return np.asarray(forward), np.asarray(forward * software.attention_backward_ratio)
+
+
+def elementwise_s(device: Device, software: Software, model: Model, layer: Layer, workload: Training, plans: PlanTable) -> Array:
+    """Forward seconds of norms, residuals, rotary, activation and expert permutation: their memory traffic.
+
+    Per token and in 16 bits: 4 bytes per norm and width (read and write), 6 per residual, 2 for dropout or cast; rotary
+    reads and writes queries and keys; the activation reads its inputs and writes its output.
+    """
+    attention, mlp = layer.attention, layer.mlp
+    residuals = 1 if layer.parallel else 2
+    stream = (4 * layer.norms + 6 * residuals + 2) * model.hidden
+    stream = stream / np.where(plans.sequence_parallel, plans.tp, 1)
+    rotary = 0.0
+    if attention.kind != "none" and model.position == "rope":
+        rotary = 4.0 * attention.head_dim * (attention.heads + attention.kv_heads)
+    gate = 6.0 if mlp.gated else 4.0
+    inner = gate * (mlp.width + mlp.shared_width + mlp.top_k * mlp.expert_width)
+    permuted = 8.0 * mlp.top_k * model.hidden / np.where(plans.sequence_parallel, plans.tp, 1)
+    per_token = stream + (rotary + inner) / plans.tp + permuted
+    traffic = local_tokens(workload, plans) * per_token * device.element_bytes / 2
+    return np.asarray(traffic * software.elementwise_factor / device.bytes_per_s)

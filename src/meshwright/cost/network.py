@@ -1,0 +1,264 @@
+"""Seconds of a collective or a transfer on a hierarchy of links.
+
+A group that spans several domains of a level pushes its traffic through the links of that level. The ring passes every
+boundary once, so m members inside a domain share their m links outward; the slowest level sets the pace and every hop
+adds its latency. The library's tuner takes the fastest of ring, tree and in-switch reduction over its protocols
+(NCCL src/graph/tuning.cc); the bandwidth factors are those of Thakur, Rabenseifner and Gropp 2005.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from meshwright.program.placement import Group
+from meshwright.spec.cluster import Cluster, Level
+from meshwright.spec.collectives import CollectiveLibrary, Protocol
+from meshwright.spec.plan import Array
+
+Collective = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"]
+
+_PLAIN = Protocol("plain", 1.0, 1.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Route:
+    """A group on its levels, with what its rings and trees see of them; shared by all calls of the group."""
+
+    levels: tuple[Level, ...]
+    group: Group
+
+    @cached_property
+    def pace(self) -> tuple[Array, Array]:
+        return _pace(self.levels, self.group)
+
+    @cached_property
+    def ring_latency_s(self) -> Array:
+        return _ring_latency_s(self.levels, self.group)
+
+    @cached_property
+    def tree_latency_s(self) -> Array:
+        return _tree_latency_s(self.levels, self.group)
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """The links of a cluster and the library that drives them."""
+
+    levels: tuple[Level, ...]
+    library: CollectiveLibrary
+
+    @classmethod
+    def of(cls, cluster: Cluster) -> Network:
+        return cls(cluster.levels, cluster.library or CollectiveLibrary("plain", (_PLAIN,)))
+
+    def route(self, group: Group) -> Route:
+        return Route(self.levels, group)
+
+    def collective_s(self, collective: Collective, payload_bytes: Any, route: Route) -> Array:
+        """Seconds of one call.
+
+        `payload_bytes` is the whole buffer: what is reduced, the gathered result, the scattered input, or what one rank
+        sends in all (all_to_all, send). Groups of one cost nothing.
+        """
+        payload = np.asarray(payload_bytes, dtype=float)
+        group = route.group
+        if not self.levels:
+            return np.zeros(np.broadcast_shapes(payload.shape, group.degree.shape))
+        if collective == "send":
+            return self._send_s(payload, group)
+        if collective == "all_to_all":
+            return self._all_to_all_s(payload, group)
+        rounds = 2 if collective == "all_reduce" else 1
+        seconds = self._ring_s(payload, route, rounds)
+        if collective == "all_reduce":
+            seconds = np.minimum(seconds, self._tree_s(payload, route))
+            seconds = np.minimum(seconds, self._in_switch_s(payload, group))
+        return np.where((group.degree > 1) & (payload > 0), seconds, 0.0)
+
+    def outermost(self, group: Group) -> Array:
+        """Index of the outermost level that a group's traffic crosses; -1 for groups of one."""
+        index = np.full(group.degree.shape, -1)
+        inner: Any = 1
+        for position, members in enumerate(group.members):
+            index = np.where(members > inner, position, index)
+            inner = members
+        return index
+
+    # -- algorithms
+
+    def _ring_s(self, payload: Array, route: Route, rounds: int) -> Array:
+        n = route.group.degree
+        pace, root = route.pace
+        wire = rounds * (n - 1) / n * payload
+        curve = root * np.sqrt(wire)
+        best: Any = np.inf
+        hops = rounds * route.ring_latency_s
+        for protocol in self.library.protocols:
+            best = np.minimum(
+                best, protocol.ring_base_s + protocol.hop_factor * hops + wire * pace / protocol.bandwidth_share
+            )
+        return np.asarray(best + curve)
+
+    def _tree_s(self, payload: Array, route: Route) -> Array:
+        if not self.library.tree_bandwidth_share:
+            return np.asarray(np.inf)
+        pace, root = route.pace
+        wire = 2 * payload
+        latency = 2 * route.tree_latency_s
+        best: Any = np.inf
+        for protocol in self.library.protocols:
+            share = protocol.bandwidth_share * self.library.tree_bandwidth_share
+            best = np.minimum(best, protocol.tree_base_s + protocol.hop_factor * latency + wire * pace / share)
+        return np.asarray(best + root * np.sqrt(wire))
+
+    def _in_switch_s(self, payload: Array, group: Group) -> Array:
+        """All-reduce added by the switch: every rank sends its data once and receives the sum once, plus its own part of
+        the reduction. Only where the whole group sits in one level whose switch can add."""
+        best: Any = np.inf
+        inner: Any = 1
+        for level, members in zip(self.levels, group.members, strict=True):
+            share = level.in_switch_bandwidth_share or self.library.in_switch_bandwidth_share
+            if level.in_switch_reduction and share > 0:
+                alone = (members == group.degree) & (np.asarray(inner) == 1)
+                seconds = (
+                    self.library.in_switch_base_s
+                    + 2 * level.latency_s
+                    + (1 + 1 / group.degree) * payload / (level.bytes_per_s * share)
+                )
+                best = np.minimum(best, np.where(alone, seconds, np.inf))
+            inner = members
+        return np.asarray(best)
+
+    def _all_to_all_s(self, payload: Array, group: Group) -> Array:
+        n = group.degree
+        seconds: Any = 0.0
+        latency: Any = 0.0
+        inner: Any = 1
+        for level, members in zip(self.levels, group.members, strict=True):
+            crossing = np.where(members > inner, (n - inner) / n, 0.0)
+            rate = _torus_all_to_all(level, group) if level.kind == "torus" else _rate(level, group, members)
+            wire = payload * crossing
+            seconds = np.maximum(seconds, wire / rate + level.sqrt_s_per_sqrt_byte * np.sqrt(wire))
+            latency = latency + np.where(members > inner, level.latency_s * np.log2(np.maximum(n, 2)), 0.0)
+            inner = members
+        busy = self.library.all_to_all_base_s + latency + seconds
+        return np.where((n > 1) & (payload > 0), busy, 0.0)
+
+    def _send_s(self, payload: Array, group: Group) -> Array:
+        """One hop to the next rank of the group, at the outermost boundary that the group crosses: the slowest hop."""
+        seconds: Any = 0.0
+        inner: Any = 1
+        inner_size = 1
+        for level, members in zip(self.levels, group.members, strict=True):
+            # of the domain inside, only the ranks of its last stage send outward, and they share its links
+            senders = np.maximum(1, inner_size // np.maximum(inner, 1))
+            link = level.link_bytes_per_s or level.port_bytes_per_s
+            shared = inner_size * level.bytes_per_s / senders
+            # one rank drives one port (or one link) at most, unless its even share is more than that
+            rate = np.minimum(shared, max(link, level.bytes_per_s)) if level.kind != "torus" else level.link_bytes_per_s
+            hop = level.latency_s + payload / (rate * level.efficiency)
+            hop = hop + level.sqrt_s_per_sqrt_byte * np.sqrt(payload)
+            seconds = np.where(members > inner, np.maximum(seconds, hop), seconds)
+            inner = members
+            inner_size = level.size
+        return np.where((group.degree > 1) & (payload > 0), self.library.send_base_s + seconds, 0.0)
+
+
+# -- what a group sees of the levels
+
+
+def _pace(levels: tuple[Level, ...], group: Group) -> tuple[Array, Array]:
+    """(seconds per byte on the slowest boundary that the ring crosses, its √bytes coefficient)."""
+    pace: Any = 0.0
+    root: Any = 0.0
+    inner: Any = 1
+    for level, members in zip(levels, group.members, strict=True):
+        crossed = members > inner
+        rate = inner * _rate(level, group, members)
+        if level.kind == "host" and level.link_bytes_per_s:
+            # a ring crosses a PCIe or socket bridge once, through one path, however many members are inside
+            rate = np.minimum(rate, level.link_bytes_per_s * level.efficiency)
+        pace = np.maximum(pace, np.where(crossed, 1.0 / rate, 0.0))
+        root = np.maximum(root, np.where(crossed, level.sqrt_s_per_sqrt_byte, 0.0))
+        inner = members
+    return np.asarray(pace), np.asarray(root)
+
+
+def _ring_latency_s(levels: tuple[Level, ...], group: Group) -> Array:
+    """Latency of n-1 hops: a ring over nested domains crosses each boundary once per domain."""
+    n = group.degree
+    total: Any = 0.0
+    inner: Any = 1
+    slowest: Any = 0.0
+    for level, members in zip(levels, group.members, strict=True):
+        edges = n / inner - np.where(members == n, 0, n / members)
+        total = total + np.where(members > inner, edges * level.latency_s, 0.0)
+        slowest = np.where(members > inner, level.latency_s, slowest)
+        inner = members
+    return np.asarray(np.maximum(total - slowest, 0.0))
+
+
+def _tree_latency_s(levels: tuple[Level, ...], group: Group) -> Array:
+    """Depth of the tree: a chain inside the innermost domain, binary above (NCCL's trees)."""
+    total: Any = 0.0
+    inner: Any = 1
+    for position, (level, members) in enumerate(zip(levels, group.members, strict=True)):
+        ratio = members / inner
+        depth = ratio - 1 if position == 0 else np.log2(np.maximum(ratio, 1))
+        total = total + depth * level.latency_s
+        inner = members
+    return np.asarray(total)
+
+
+def _rate(level: Level, group: Group, members: Array) -> Any:
+    """Bytes/s per accelerator that a ring of `members` reaches inside one domain of the level."""
+    if level.kind == "torus":
+        return _torus_ring(level, group) * level.efficiency
+    if level.group_bytes_per_s:
+        reached: Any = level.group_bytes_per_s[0][1]
+        for size, bytes_per_s in level.group_bytes_per_s:
+            reached = np.where(members >= size, bytes_per_s, reached)
+        return np.minimum(reached, level.bytes_per_s) * level.efficiency
+    if level.kind == "mesh" and level.link_bytes_per_s:
+        return np.minimum(np.maximum(members - 1, 1) * level.link_bytes_per_s, level.bytes_per_s) * level.efficiency
+    return level.bytes_per_s * level.efficiency
+
+
+def _torus_parts(level: Level, group: Group) -> list[tuple[int, Array]]:
+    """(length, part of it that the group covers) for each dimension of the torus."""
+    parts = []
+    start = 1
+    for length in level.dims:
+        end = start * length
+        covered: Any = 1
+        for stride, degree in group.factors:
+            low = np.maximum(stride, start)
+            high = np.minimum(stride * degree, end)
+            covered = covered * np.maximum(high // low, 1)
+        parts.append((length, np.minimum(covered, length)))
+        start = end
+    return parts
+
+
+def _torus_ring(level: Level, group: Group) -> Array:
+    """A whole wrapped dimension gives a ring with links in both directions, a partial one a line that uses one; the
+    dimensions work on different shares of the data at once (Jouppi et al. 2023, TPU v4)."""
+    total: Any = 0.0
+    for length, part in _torus_parts(level, group):
+        whole = (part == length) & level.wrapped & (length > 2)
+        total = total + np.where(part > 1, np.where(whole, 2, 1) * level.link_bytes_per_s, 0.0)
+    return np.maximum(total, level.link_bytes_per_s)
+
+
+def _torus_all_to_all(level: Level, group: Group) -> Array:
+    """Mean distance is a quarter of a ring and a third of a line; both directions carry it."""
+    per_byte: Any = 0.0
+    for length, part in _torus_parts(level, group):
+        whole = (part == length) & level.wrapped & (length > 2)
+        distance = np.where(whole, part / 4, part / 3)
+        per_byte = per_byte + np.where(part > 1, distance / (2 * level.link_bytes_per_s), 0.0)
+    return level.efficiency / np.maximum(per_byte, 1 / level.bytes_per_s)

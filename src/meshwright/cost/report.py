@@ -1,0 +1,131 @@
+"""The communication of one plan, call by call: what crosses which level, how often, how long, and how much of it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from meshwright.cost.layer import Setting, layer_parameters
+from meshwright.cost.training import Base
+from meshwright.program import traffic
+from meshwright.program.traffic import Call
+from meshwright.spec.estimate import Traffic
+from meshwright.spec.plan import RECOMPUTE_FULL
+
+_WIRE = {
+    "all_reduce": lambda n: 2 * (n - 1) / n,
+    "all_gather": lambda n: (n - 1) / n,
+    "reduce_scatter": lambda n: (n - 1) / n,
+    "all_to_all": lambda n: (n - 1) / n,
+    "send": lambda n: 1.0,
+}
+"""Bytes that a rank sends per byte of payload, the payload being the whole buffer."""
+
+_PART = {"tp": "tensor_parallel", "cp": "context_parallel", "ep": "expert_parallel", "dp": "data_parallel"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    call: Call
+    calls_per_step: float
+    part: str
+
+
+def traffic_of(setting: Setting, step: Base, time_s: dict[str, float]) -> tuple[Traffic, ...]:
+    """Communication of the slowest rank (data parallel: of the first pipeline rank) per step, the longest first.
+
+    Exposed seconds of a part are spread over its calls in proportion to their work.
+    """
+    merged: dict[tuple[Any, ...], list[Any]] = {}
+    for counted in _calls(setting, step):
+        call = counted.call
+        group = getattr(setting.placement, call.group)
+        size = int(group.degree)
+        payload = float(call.payload_bytes)
+        if size < 2 or counted.calls_per_step <= 0 or payload <= 0:
+            continue
+        seconds = counted.calls_per_step * float(setting.call_s(call))
+        key = (call.axis, call.collective, int(setting.network.outermost(group)), size, payload, counted.part)
+        entry = merged.setdefault(key, [0.0, 0.0])
+        entry[0] += counted.calls_per_step
+        entry[1] += seconds
+    work: dict[str, float] = {}
+    for key, (_, seconds) in merged.items():
+        work[key[5]] = work.get(key[5], 0.0) + seconds
+    rows = []
+    for (axis, collective, level, size, payload, part), (calls, seconds) in merged.items():
+        share = seconds / work[part] if work[part] else 0.0
+        rows.append(
+            Traffic(
+                axis=axis,
+                collective=collective,
+                level=setting.network.levels[level].name,
+                group_size=size,
+                payload_bytes_per_call=payload,
+                calls_per_step=calls,
+                wire_bytes_per_step=calls * payload * _WIRE[collective](size),
+                seconds=seconds,
+                exposed_s=share * time_s[part],
+            )
+        )
+    return tuple(sorted(rows, key=lambda row: -row.seconds))
+
+
+def _calls(setting: Setting, step: Base) -> Iterator[_Counted]:
+    model, software, workload, plans = setting.model, setting.software, setting.workload, setting.plans
+    m = float(setting.micro_batches)
+    again = 1.0 + float(plans.recompute == RECOMPUTE_FULL)
+    for layer, layers in zip(model.kinds, step.slowest.layers, strict=True):
+        inside = (
+            *traffic.tensor_calls(model, layer, workload, plans),
+            *traffic.context_calls(layer, workload, software, plans),
+            *traffic.expert_calls(model, layer, workload, software, plans),
+        )
+        for call in inside:
+            passes = again if call.phase == "forward" else 1.0
+            yield _Counted(call, m * float(layers) * float(call.count) * passes, _PART[call.axis])
+    ends = (
+        (step.slowest.embedding, traffic.embedding_calls(model, workload, plans)),
+        (step.slowest.head, traffic.head_calls(model, workload, plans)),
+    )
+    for held, calls in ends:
+        for call in calls:
+            yield _Counted(call, m * float(held) * float(call.count), _PART[call.axis])
+    if int(plans.pp) > 1:
+        for call in traffic.pipeline_calls(model, workload, software, plans):
+            part = "pipeline_transfer" if call.axis == "pp" else _PART[call.axis]
+            yield _Counted(call, m * float(call.count), part)
+    for call in traffic.tied_embedding_call(model, software, plans):
+        yield _Counted(call, float(call.count), "data_parallel")
+    yield from _data_calls(setting, step)
+
+
+def _data_calls(setting: Setting, step: Base) -> Iterator[_Counted]:
+    model, plans = setting.model, setting.plans
+    first = step.classes[0]
+    width = model.embedding_dim or model.hidden
+    table = float(traffic.padded_vocab(model, setting.software, plans.tp) / plans.tp * width)
+    matrix = 0 if model.tied_embeddings else model.vocab * width
+    both = model.tied_embeddings and float(np.asarray(first.embedding) * first.head) > 0
+    pieces: list[tuple[float, float, float]] = [
+        (float(layers), *(float(count) for count in layer_parameters(model, layer, plans)))
+        for layer, layers in zip(model.kinds, first.layers, strict=True)
+    ]
+    embedding = table + model.embedding_parameters - model.vocab * width
+    head = (0.0 if both else table) + model.head_parameters - matrix
+    pieces += [(float(first.embedding), embedding, 0.0), (float(first.head), head, 0.0)]
+    for held, dense, expert in pieces:
+        yield from _counted(
+            traffic.data_calls(
+                setting.software, setting.workload, plans, np.asarray(dense), np.asarray(expert)
+            ),
+            held,
+        )
+
+
+def _counted(calls: Iterable[Call], held: float) -> Iterator[_Counted]:
+    for call in calls:
+        yield _Counted(call, held * float(call.count), "data_parallel")

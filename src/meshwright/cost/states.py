@@ -1,0 +1,143 @@
+"""Model states under sharding: bytes, data-parallel communication and the optimizer step of every piece of the model.
+
+A piece is one layer of a kind, the embedding, the head, or the tied table that both of them hold. Everything here is
+linear in the pieces, so a rank's share is the sum over what it holds (`StageClass.weigh`).
+Model states follow Rajbhandari et al. 2020 (ZeRO, section 3.1); FSDP follows Zhao et al. 2023.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from meshwright.cost.layer import Setting, layer_parameters
+from meshwright.cost.stages import StageClass
+from meshwright.program import traffic
+from meshwright.spec.plan import (
+    OFFLOAD_OPTIMIZER,
+    SHARD_GRADIENTS,
+    SHARD_OPTIMIZER,
+    SHARD_PARAMETERS,
+)
+from meshwright.spec.workload import OPTIMIZERS
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """States of one piece on one rank: bytes by part, those in host memory, seconds per step of its data-parallel communication, of its optimizer
+    update and of moving it to host memory and updating it there."""
+
+    parameters: Any
+    weights: Any
+    gradients: Any
+    optimizer: Any
+    offloaded: Any
+    communication_s: Any
+    update_s: Any
+    offload_s: Any
+
+    @property
+    def bytes(self) -> Any:
+        return self.weights + self.gradients + self.optimizer
+
+
+@dataclass(frozen=True, slots=True)
+class States:
+    layers: tuple[Piece, ...]
+    embedding: Piece
+    head: Piece
+    table: Piece | None
+    """Of a tied model: the vocabulary table that a rank with both ends holds once, not twice."""
+    host_memory_bytes: float
+    gathered_bytes: Any
+    """Two layers gathered whole, with their unsharded gradients, under fully sharded parameters."""
+
+    def returned_bytes(self, stage: StageClass) -> Any:
+        """Offloaded states that the host has no room for: they stay on the device."""
+        return np.maximum(self.weigh(stage, "offloaded") - self.host_memory_bytes, 0.0)
+
+    def weigh(self, stage: StageClass, name: str) -> Any:
+        """One field summed over what the ranks of a class hold."""
+        total = stage.weigh(
+            [getattr(piece, name) for piece in self.layers], getattr(self.embedding, name), getattr(self.head, name)
+        )
+        if self.table is not None:
+            total = total - np.asarray(stage.embedding) * stage.head * getattr(self.table, name)
+        return total
+
+
+def states(setting: Setting) -> States:
+    """States of every piece under the plans' sharding."""
+    model, plans = setting.model, setting.plans
+    counts = [layer_parameters(model, layer, plans) for layer in model.kinds]
+    layers = tuple(_piece(setting, dense, expert) for dense, expert in counts)
+    width = model.embedding_dim or model.hidden
+    table = traffic.padded_vocab(model, setting.software, plans.tp) / plans.tp * width
+    matrix = 0 if model.tied_embeddings else model.vocab * width
+    whole = layers[0].parameters
+    for piece in layers[1:]:
+        whole = np.maximum(whole, piece.parameters)
+    software = setting.software
+    per_parameter = software.parameter_gather_bytes + software.gradient_reduce_bytes
+    sharded = (plans.sharding == SHARD_PARAMETERS) & (plans.shard_group > 1)
+    return States(
+        layers=layers,
+        embedding=_piece(setting, table + (model.embedding_parameters - model.vocab * width), 0.0),
+        head=_piece(setting, table + (model.head_parameters - matrix), 0.0),
+        table=_piece(setting, table, 0.0) if model.tied_embeddings else None,
+        host_memory_bytes=setting.device.host_memory_bytes,
+        gathered_bytes=np.where(sharded, 2 * whole * per_parameter, 0.0),
+    )
+
+
+def _piece(setting: Setting, dense: Any, expert: Any) -> Piece:
+    software, plans, workload = setting.software, setting.plans, setting.workload
+    state = OPTIMIZERS[workload.optimizer]
+    group = plans.shard_group
+    expert_group = np.maximum(1, group // plans.ep)
+
+    def kept(level: int) -> Any:
+        """Parameters of which the rank keeps a state that is sharded from `level` on."""
+        sharded = plans.sharding >= level
+        return dense / np.where(sharded, group, 1) + expert / np.where(sharded, expert_group, 1)
+
+    separate = software.separate_master and workload.dtype != "fp32"
+    master = state.master_bytes if separate else 0.0
+    owned = kept(SHARD_OPTIMIZER)
+    here = plans.offload != OFFLOAD_OPTIMIZER
+    weight_bytes = workload.weight_bytes if separate else 4
+    traffic_bytes = owned * (software.gradient_bytes + 2 * (state.master_bytes + state.moment_bytes) + workload.weight_bytes)
+    calls = traffic.data_calls(software, workload, plans, np.asarray(dense), np.asarray(expert))
+    moved = owned * (software.gradient_bytes + workload.weight_bytes)
+    return Piece(
+        parameters=dense + expert,
+        weights=kept(SHARD_PARAMETERS) * weight_bytes,
+        gradients=kept(SHARD_GRADIENTS) * software.gradient_bytes,
+        optimizer=np.where(here, owned * (state.moment_bytes + master), 0.0),
+        offloaded=np.where(here, 0.0, owned * (state.moment_bytes + master)) if np.any(~here) else 0.0,
+        communication_s=setting.calls_s(calls, "step"),
+        update_s=np.where(here, software.optimizer_traffic_factor * traffic_bytes / setting.device.bytes_per_s, 0.0),
+        offload_s=np.where(
+            here, 0.0, moved / setting.device.host_bytes_per_s + traffic_bytes / software.host_update_bytes_per_s
+        )
+        if np.any(~here)
+        else 0.0,
+    )
+
+
+def map_pieces(held: States, change: Any) -> States:
+    """The same states with every array passed through `change`."""
+
+    def piece(each: Piece) -> Piece:
+        return Piece(**{field.name: change(getattr(each, field.name)) for field in fields(Piece)})
+
+    return States(
+        tuple(piece(each) for each in held.layers),
+        piece(held.embedding),
+        piece(held.head),
+        None if held.table is None else piece(held.table),
+        held.host_memory_bytes,
+        change(held.gathered_bytes),
+    )

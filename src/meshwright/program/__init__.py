@@ -1,0 +1,1 @@
+"""What a plan makes a rank do: the order of its operations, and every collective and transfer."""

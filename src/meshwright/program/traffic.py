@@ -1,0 +1,231 @@
+"""Every collective and transfer that a plan makes a rank do: axis, kind, payload, group and how often.
+
+`cost` prices these calls, and nothing else: a byte that isn't listed here is not paid for. Payloads follow the nccl-tests
+convention (the whole buffer). Counts are per layer and micro-batch for layer calls, per micro-batch for the embedding,
+the head and stage boundaries, and per step for gradients and parameters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from meshwright.spec.model import Layer, Linear, Model
+from meshwright.spec.plan import (
+    SHARD_GRADIENTS,
+    SHARD_OPTIMIZER,
+    SHARD_PARAMETERS,
+    ZERO_BUBBLE_V,
+    Array,
+    PlanTable,
+)
+from meshwright.spec.software import Software
+from meshwright.spec.workload import Training
+
+Collective = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"]
+Phase = Literal["forward", "backward", "step"]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One kind of communication. `group` names a field of `Placement`; arrays broadcast against the plan table."""
+
+    axis: str
+    collective: Collective
+    group: str
+    payload_bytes: Any
+    count: Any
+    phase: Phase
+    what: str
+
+
+def local_tokens(workload: Training, plans: PlanTable) -> Array:
+    """Tokens of one micro-batch that a context-parallel rank holds."""
+    return np.asarray(plans.micro_batch * workload.seq_len / plans.cp)
+
+
+def num_micro_batches(workload: Training, plans: PlanTable) -> Array:
+    """Micro-batches of one replica and step."""
+    return np.maximum(1, workload.global_batch // (plans.dp * plans.micro_batch))
+
+
+def shard_width(linear: Linear, tp: Any) -> tuple[Any, Any]:
+    """(in_features, out_features) of one tensor-parallel shard. Heads are whole: with fewer than tp, each rank holds one."""
+    if linear.split == "replicated":
+        return linear.in_features, linear.out_features
+    whole = linear.out_features if linear.split == "column" else linear.in_features
+    units = linear.units or whole
+    share = -(-units // np.asarray(tp)) * (whole // units)
+    return (linear.in_features, share) if linear.split == "column" else (share, linear.out_features)
+
+
+def padded_vocab(model: Model, software: Software, tp: Any) -> Any:
+    """Vocabulary with its padding: a multiple of the profile's unit times tp."""
+    unit = software.vocab_multiple * np.asarray(tp)
+    return -(-model.vocab // unit) * unit
+
+
+# -- inside a layer
+
+
+def tensor_calls(model: Model, layer: Layer, workload: Training, plans: PlanTable) -> tuple[Call, ...]:
+    """Tensor parallel: two all-reduces forward and two backward (Shoeybi et al. 2019, figure 4), or a gather and a scatter
+    in place of each with sequence parallelism (Korthikanti et al. 2022, figure 5). Experts split over tp move the
+    dispatched tokens, top-k times as many."""
+    whole = local_tokens(workload, plans) * model.hidden * workload.activation_bytes
+    blocks = _blocks(layer)
+    passes = blocks + (layer.mlp.top_k if layer.mlp.is_moe else 0)
+    if not passes:
+        return ()
+    split = plans.sequence_parallel
+    calls = []
+    for phase in ("forward", "backward"):
+        calls += [
+            Call("tp", "all_reduce", "tensor", whole, np.where(split, 0, passes), phase, "activations"),
+            Call("tp", "all_gather", "tensor", whole, np.where(split, passes, 0), phase, "activations"),
+            Call("tp", "reduce_scatter", "tensor", whole, np.where(split, passes, 0), phase, "activations"),
+        ]
+    return tuple(calls)
+
+
+def _blocks(layer: Layer) -> int:
+    """Blocks that end in a row-split matrix and so need the sum over tensor ranks, routed experts aside."""
+    dense = bool(layer.mlp.width or layer.mlp.shared_width)
+    attention = layer.attention.kind != "none"
+    return 1 if layer.parallel and attention and dense else int(attention) + int(dense)
+
+
+def context_calls(layer: Layer, workload: Training, software: Software, plans: PlanTable) -> tuple[Call, ...]:
+    """Context parallel: keys and values travel once round the ring forward, and with their gradients backward
+    (Liu et al. 2023, ring attention); or are gathered, and their gradients scattered (Llama 3, section 3.3.2)."""
+    attention = layer.attention
+    if attention.kind == "none":
+        return ()
+    heads = attention.heads if attention.kind == "mla" else attention.kv_heads
+    width = -(-heads // plans.tp) * (attention.head_dim + attention.value_dim)
+    chunk = local_tokens(workload, plans) * width * workload.activation_bytes
+    if software.context_parallel == "gather":
+        return (
+            Call("cp", "all_gather", "context", chunk * plans.cp, 1, "forward", "keys and values"),
+            Call("cp", "all_gather", "context", chunk * plans.cp, 1, "backward", "keys and values"),
+            Call("cp", "reduce_scatter", "context", chunk * plans.cp, 1, "backward", "their gradients"),
+        )
+    return (
+        Call("cp", "send", "context", chunk, plans.cp - 1, "forward", "keys and values"),
+        Call("cp", "send", "context", 2 * chunk, plans.cp - 1, "backward", "keys, values and their gradients"),
+    )
+
+
+def expert_calls(model: Model, layer: Layer, workload: Training, software: Software, plans: PlanTable) -> tuple[Call, ...]:
+    """Expert parallel: tokens go to the ranks of their experts and come back, forward and backward (GShard,
+    Lepikhin et al. 2020)."""
+    if not layer.mlp.is_moe:
+        return ()
+    tokens = local_tokens(workload, plans) / np.where(plans.sequence_parallel, plans.tp, 1)
+    elements = tokens * layer.mlp.top_k * model.hidden
+    out, back = elements * software.expert_dispatch_bytes, elements * workload.activation_bytes
+    return tuple(
+        Call("ep", "all_to_all", "expert", payload, 1, phase, what)
+        for phase in ("forward", "backward")
+        for payload, what in ((out, "dispatch"), (back, "combine"))
+    )
+
+
+def embedding_calls(model: Model, workload: Training, plans: PlanTable) -> tuple[Call, ...]:
+    """Vocabulary-parallel embedding: partial look-ups are summed (or scattered along the sequence) once forward."""
+    whole = local_tokens(workload, plans) * model.hidden * workload.activation_bytes
+    split = plans.sequence_parallel
+    return (
+        Call("tp", "all_reduce", "tensor", whole, np.where(split, 0, 1), "forward", "embedding"),
+        Call("tp", "reduce_scatter", "tensor", whole, np.where(split, 1, 0), "forward", "embedding"),
+        Call("tp", "all_gather", "tensor", whole, np.where(split, 1, 0), "backward", "embedding"),
+    )
+
+
+def head_calls(model: Model, workload: Training, plans: PlanTable) -> tuple[Call, ...]:
+    """Vocabulary-parallel head and loss: the input is gathered under sequence parallelism, its gradient summed, and the
+    loss needs the maximum, the sum and the target's logit of every token."""
+    tokens = local_tokens(workload, plans)
+    whole = tokens * model.hidden * workload.activation_bytes
+    split = plans.sequence_parallel
+    return (
+        Call("tp", "all_gather", "tensor", whole, np.where(split, 1, 0), "forward", "head input"),
+        Call("tp", "all_reduce", "tensor", 4 * tokens, 3, "forward", "loss"),
+        Call("tp", "all_reduce", "tensor", whole, np.where(split, 0, 1), "backward", "head input"),
+        Call("tp", "reduce_scatter", "tensor", whole, np.where(split, 1, 0), "backward", "head input"),
+    )
+
+
+# -- between stages
+
+
+def pipeline_calls(model: Model, workload: Training, software: Software, plans: PlanTable) -> tuple[Call, ...]:
+    """Pipeline parallel: each rank sends its activations on once per virtual stage and micro-batch, and gradients back.
+    Under sequence parallelism they are 1/tp already; scattered transfers make them so and gather on arrival
+    (Narayanan et al. 2021, section 4.1)."""
+    whole = local_tokens(workload, plans) * model.hidden * workload.activation_bytes
+    share = plans.sequence_parallel | software.scattered_pipeline_transfers
+    payload = whole / np.where(share, plans.tp, 1)
+    v = plans.virtual_stages
+    regather = np.where(plans.sequence_parallel | (plans.pp == 1), 0, v) if software.scattered_pipeline_transfers else 0
+    return (
+        Call("pp", "send", "pipeline", payload, v, "forward", "activations"),
+        Call("pp", "send", "pipeline", payload, v, "backward", "gradients"),
+        Call("tp", "all_gather", "tensor", whole, regather, "forward", "scattered transfers"),
+        Call("tp", "all_gather", "tensor", whole, regather, "backward", "scattered transfers"),
+    )
+
+
+# -- once a step
+
+
+def data_calls(
+    software: Software, workload: Training, plans: PlanTable, parameters: Array, expert_parameters: Array
+) -> tuple[Call, ...]:
+    """Data parallel: gradients of one piece of the model summed over dp × cp, and its sharded states gathered (ZeRO,
+    Rajbhandari et al. 2020; FSDP, Zhao et al. 2023).
+
+    `parameters` and `expert_parameters` are what the piece (a layer, the embedding, the head) holds on one rank after
+    tensor and expert parallelism. With a shard group smaller than dp × cp, gradients are scattered inside it and the
+    shards summed across groups (HSDP).
+    """
+    m = num_micro_batches(workload, plans)
+    sharding = plans.sharding
+    sharded = sharding >= SHARD_OPTIMIZER
+    whole = sharding == SHARD_PARAMETERS
+    scatters = np.where((sharding >= SHARD_GRADIENTS) & software.reduces_per_micro_batch, m, 1)
+    gathers = np.where(whole & software.gathers_per_micro_batch, m, 1) * np.where(
+        whole & software.reshard_after_forward, 2, 1
+    )
+    gather_bytes = 4.0 if workload.dtype == "fp32" else software.parameter_gather_bytes
+    calls: list[Call] = []
+    for held, group, everyone, shard, replicate in (
+        (parameters, plans.shard_group, "data", "shard", "replicate"),
+        (expert_parameters, _expert_shard(plans), "expert_data", "expert_shard", "expert_replicate"),
+    ):
+        if not np.any(held):
+            continue
+        gradient = held * software.gradient_reduce_bytes
+        calls += [
+            Call("dp", "all_reduce", everyone, gradient, np.where(sharded, 0, 1), "step", "gradients"),
+            Call("dp", "reduce_scatter", shard, gradient, np.where(sharded, scatters, 0), "step", "gradients"),
+            Call("dp", "all_reduce", replicate, gradient / group, np.where(sharded, 1, 0), "step", "gradient shards"),
+            Call("dp", "all_gather", shard, held * gather_bytes, np.where(sharded, gathers, 0), "step", "parameters"),
+        ]
+    return tuple(calls)
+
+
+def _expert_shard(plans: PlanTable) -> Array:
+    return np.maximum(1, plans.shard_group // plans.ep)
+
+
+def tied_embedding_call(model: Model, software: Software, plans: PlanTable) -> tuple[Call, ...]:
+    """The first and the last stage both hold a tied embedding and sum its gradients once a step, unless a V-shaped
+    schedule puts both on one rank."""
+    if not model.tied_embeddings:
+        return ()
+    payload = padded_vocab(model, software, plans.tp) / plans.tp * model.hidden * software.gradient_reduce_bytes
+    apart = (plans.pp > 1) & (plans.schedule < ZERO_BUBBLE_V)
+    return (Call("pp", "all_reduce", "ends", payload, np.where(apart, 1, 0), "step", "tied embedding"),)

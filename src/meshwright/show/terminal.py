@@ -1,0 +1,165 @@
+"""Whole answers as text, from 80 columns up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from meshwright.show import units
+from meshwright.show.breakdown import memory_chart, time_chart
+from meshwright.show.console import write
+from meshwright.show.header import header, header_of
+from meshwright.show.layout import Wrapped, axes_table, flags, layers_text
+from meshwright.show.ranking import ranking_table, rejected_table
+from meshwright.show.throughput import throughput
+from meshwright.show.traffic import traffic_table
+from meshwright.spec.cluster import Cluster
+from meshwright.spec.estimate import Estimate, Problem
+from meshwright.spec.model import Model
+from meshwright.spec.software import Software
+from meshwright.spec.workload import Training
+
+if TYPE_CHECKING:
+    from meshwright.choose import Ranking
+
+_TWO_CHARTS = 118
+"""Columns from which the two charts stand side by side."""
+_INDENT = 2
+
+
+def show_ranking(
+    ranking: Ranking, model: Model, cluster: Cluster, workload: Training, software: Software, top: int, console: Console
+) -> None:
+    """The answer to a search: the best plan taken apart, the reasons, the next plans and the rejected ones."""
+    width = console.width - _INDENT
+    parts: list[RenderableType] = [header(model, cluster, workload, software)]
+    best = ranking.best
+    if best is None:
+        parts += section("Nothing fits" if not ranking.accelerators_used else "No plan", sentences(ranking.reasons))
+    else:
+        parts += section(_title(ranking), *_plan(best), throughput(best))
+        if ranking.reasons:
+            parts += section("Why", sentences(ranking.reasons))
+        parts += _charts(best, console.width)
+        parts += _communication(best)
+        rows = ranking.by_layout[:top]
+        if len(rows) > 1:
+            parts += section("Layouts, the best plan of each", ranking_table(rows, width))
+    if ranking.rejected:
+        parts += section("Not possible" if best is not None else "Tried", rejected_table(ranking.rejected, width))
+    parts += ["", Text(_footer(ranking), "bright_black")]
+    _print(console, parts)
+
+
+def show_estimate(estimate: Estimate, console: Console) -> None:
+    """One plan taken apart, with what is wrong with it."""
+    parts: list[RenderableType] = [header_of(estimate)]
+    parts += section("Plan", *_plan(estimate), throughput(estimate))
+    if estimate.problems:
+        parts += section("Problems", problems(estimate.problems))
+    parts += _charts(estimate, console.width)
+    parts += _communication(estimate)
+    if estimate.traffic:
+        parts += section("Calls of the slowest rank, per step", traffic_table(estimate, console.width - _INDENT))
+    _print(console, parts)
+
+
+def warnings_of(cluster: Cluster) -> list[str]:
+    """What a reader must know about the cluster's description."""
+    return [f"{cluster.name}: {warning}" for warning in cluster.warnings]
+
+
+def idle_warning(ranking: Ranking) -> str:
+    """What stays unused; empty where all accelerators work."""
+    if not ranking.idle_accelerators or ranking.best is None:
+        return ""
+    total = ranking.accelerators_used + ranking.idle_accelerators
+    return f"the plan uses {ranking.accelerators_used:,} of {total:,} accelerators; {ranking.idle_accelerators:,} stay idle"
+
+
+def problems(found: Sequence[Problem]) -> Table:
+    """Each problem with its fix."""
+    table = Table.grid(padding=(0, 1, 0, 0))
+    table.add_column(no_wrap=True, style="bold red")
+    table.add_column()
+    for problem in found:
+        table.add_row("✗", Text.assemble((f"{problem.rule}: ", "bold"), problem.message))
+        if problem.fix:
+            table.add_row("", Text(f"→ {problem.fix}", "green"))
+    return table
+
+
+def sentences(texts: Sequence[str]) -> Table:
+    table = Table.grid(padding=(0, 1, 0, 0))
+    table.add_column(no_wrap=True, style="bright_black")
+    table.add_column()
+    for text in texts:
+        table.add_row("•", Text(text))
+    return table
+
+
+def section(title: str, *content: RenderableType) -> list[RenderableType]:
+    """A blank line, a title on a rule, and what stands below it."""
+    rule = Rule(Text(title, "bold"), align="left", style="bright_black")
+    return ["", rule, *(Padding(each, (0, 0, 0, _INDENT)) for each in content)]
+
+
+def _title(ranking: Ranking) -> str:
+    words = {
+        "throughput": "fastest step",
+        "latency": "fastest step",
+        "cost": "least cost per token",
+        "memory": "least memory",
+        "fewest": "fewest accelerators",
+    }
+    return f"Best plan: {words.get(ranking.objective, ranking.objective)}"
+
+
+def _plan(estimate: Estimate) -> list[RenderableType]:
+    layers = estimate.plan.layers_per_stage
+    details = [f"{estimate.num_micro_batches:,} micro-batches"]
+    if len(layers) > 1:
+        details.append(f"layers: {layers_text(layers)}")
+    if estimate.plan.pp > 1:
+        details.append(f"pipeline {units.percent(estimate.pipeline_efficiency)} efficient")
+    return [Wrapped(flags(estimate.plan), "bold cyan"), Text(", ".join(details), "bright_black"), ""]
+
+
+def _charts(estimate: Estimate, width: int) -> list[RenderableType]:
+    time_title = "Time of a step, exposed"
+    memory_title = f"Memory of rank {estimate.worst_rank} in stage {estimate.worst_stage}, the fullest"
+    if width < _TWO_CHARTS:
+        inner = width - _INDENT
+        return [
+            *section(time_title, time_chart(estimate, inner)),
+            *section(memory_title, memory_chart(estimate, inner)),
+        ]
+    half = (width - 3) // 2
+    table = Table.grid(padding=(0, 3, 0, 0), expand=False)
+    table.add_column(width=half)
+    table.add_column(width=half)
+    table.add_row(
+        Group(*section(time_title, time_chart(estimate, half - _INDENT))),
+        Group(*section(memory_title, memory_chart(estimate, half - _INDENT))),
+    )
+    return [table]
+
+
+def _communication(estimate: Estimate) -> list[RenderableType]:
+    if estimate.plan.world_size == 1 or not estimate.cluster.levels:
+        return []
+    return section("Communication, what crosses which link in a step", axes_table(estimate))
+
+
+def _footer(ranking: Ranking) -> str:
+    return f"{ranking.considered:,} legal plans considered in {units.seconds(ranking.seconds)}"
+
+
+def _print(console: Console, parts: list[RenderableType]) -> None:
+    write(Group(*parts), console)

@@ -1,0 +1,1 @@
+"""Event by event: schedules replayed on a timeline."""

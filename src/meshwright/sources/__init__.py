@@ -1,0 +1,1 @@
+"""Descriptions to nouns: the catalog, Hugging Face configurations, cluster and plan files."""

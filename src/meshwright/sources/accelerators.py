@@ -1,0 +1,128 @@
+"""Accelerators from the catalog and from descriptions inside cluster files.
+
+An entry, and an `accelerator:` written out in a cluster file, has these keys (SI units, dense peaks):
+
+    name: my-card
+    memory_gib: 79.15                # or memory_bytes: what the driver shows, not the nameplate
+    memory_bytes_per_s: 2039e9
+    peak_flops_per_s: {bf16: 312e12, fp32: 19.5e12}
+    matmul_efficiency: {bf16: 0.73}  # share of the peak that large matmuls reach while training; or
+    inherits: a100-80g               # the catalog entry whose shares stand in
+    memory_efficiency: 0.85          # optional, as is the rest: host_bytes_per_s, title, vendor, family, year, library,
+                                     # source, notes
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from meshwright.sources import checks
+from meshwright.sources.catalog import CATALOG, entry_names, load_entry
+from meshwright.sources.fields import Fields
+from meshwright.spec.cluster import Accelerator
+from meshwright.spec.errors import InputError
+
+DTYPES = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4")
+KEYS = (
+    "name", "title", "vendor", "family", "year", "memory_gib", "memory_bytes", "memory_bytes_per_s",
+    "memory_efficiency", "peak_flops_per_s", "matmul_efficiency", "host_bytes_per_s", "inherits", "library", "source",
+    "notes",
+)  # fmt: skip
+GIB = 2**30
+_MOST_ANCESTORS = 4
+
+
+def load_accelerator(name: str) -> Accelerator:
+    """The catalog's accelerator `name` (`h100`). Raises UnknownName, with near names, where there is none."""
+    return _from_entry(name, ())
+
+
+def accelerator_from(fields: Fields) -> Accelerator:
+    """The accelerator that a file writes out. Raises InputError with the key that is wrong."""
+    return _build(fields, (fields.text("name"),))
+
+
+def accelerator_content(accelerator: Accelerator) -> dict[str, Any]:
+    """The accelerator as a cluster file holds it; `accelerator_from` reads it back unchanged."""
+    content: dict[str, Any] = {
+        "name": accelerator.name,
+        "memory_bytes": accelerator.memory_bytes,
+        "memory_bytes_per_s": accelerator.memory_bytes_per_s,
+        "memory_efficiency": accelerator.memory_efficiency,
+        "peak_flops_per_s": dict(accelerator.peak_flops_per_s),
+        "matmul_efficiency": dict(accelerator.matmul_efficiency),
+    }
+    optional = {
+        "host_bytes_per_s": accelerator.host_bytes_per_s,
+        "title": accelerator.title,
+        "vendor": accelerator.vendor,
+        "family": accelerator.family,
+        "year": accelerator.year,
+        "inherits": accelerator.inherits,
+        "library": accelerator.library,
+        "source": accelerator.source,
+        "notes": list(accelerator.notes),
+    }
+    return content | {key: value for key, value in optional.items() if value}
+
+
+def _from_entry(name: str, descendants: tuple[str, ...]) -> Accelerator:
+    content = load_entry("accelerators", name)
+    where = str(CATALOG / "accelerators" / f"{name.strip().lower()}.yaml")
+    return _build(Fields(where, content, KEYS), (*descendants, name))
+
+
+def _build(fields: Fields, descendants: tuple[str, ...]) -> Accelerator:
+    peaks = fields.numbers("peak_flops_per_s", DTYPES)
+    if not peaks:
+        raise InputError(
+            f"{fields.key('peak_flops_per_s')} is missing: it must be a mapping such as bf16: 312e12", fields.where
+        )
+    inherits = fields.text("inherits", "")
+    shares = fields.numbers("matmul_efficiency", DTYPES, most=1.0)
+    if inherits and len(descendants) <= _MOST_ANCESTORS:
+        shares = _inherited(fields, inherits, peaks, descendants) | shares
+    elif not shares:
+        raise InputError(
+            f"{fields.key('matmul_efficiency')} is missing: it must be a mapping such as bf16: 0.7",
+            fields.where,
+            "or name a relative of the catalog under inherits",
+        )
+    return Accelerator(
+        name=fields.text("name"),
+        peak_flops_per_s=peaks,
+        memory_bytes=_memory_bytes(fields),
+        memory_bytes_per_s=fields.positive("memory_bytes_per_s"),
+        matmul_efficiency=shares,
+        memory_efficiency=fields.share("memory_efficiency", Accelerator.memory_efficiency),
+        host_bytes_per_s=fields.not_negative("host_bytes_per_s", 0.0),
+        title=fields.text("title", ""),
+        vendor=fields.text("vendor", ""),
+        family=fields.text("family", ""),
+        inherits=inherits,
+        year=fields.whole("year", 0, 1980, 2100),
+        source=fields.text("source", ""),
+        notes=fields.texts("notes"),
+        library=fields.text("library", ""),
+    )
+
+
+def _inherited(
+    fields: Fields, relative: str, peaks: dict[str, float], descendants: tuple[str, ...]
+) -> dict[str, float]:
+    """The relative's share for every dtype of the heir; where it has no such unit, its share in 16 bits."""
+    if relative not in entry_names("accelerators"):
+        raise checks.wrong(
+            fields.where, fields.key("inherits"), relative, f"one of {', '.join(entry_names('accelerators'))}"
+        )
+    shares = _from_entry(relative, descendants).matmul_efficiency
+    half = shares.get("bf16", shares.get("fp16", min(shares.values())))
+    return {dtype: shares.get(dtype, half) for dtype in peaks}
+
+
+def _memory_bytes(fields: Fields) -> float:
+    if "memory_bytes" in fields:
+        if "memory_gib" in fields:
+            raise InputError(f"{fields.key('memory_gib')} and memory_bytes are both given", fields.where, "keep one")
+        return fields.positive("memory_bytes", least=2**20, most=2**60)
+    return fields.positive("memory_gib", least=2**-10, most=2**30) * GIB

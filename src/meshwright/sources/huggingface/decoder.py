@@ -1,0 +1,163 @@
+"""A decoder's config as a Blueprint: the class's facts from the table, the rest from the keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from meshwright.sources import checks
+from meshwright.sources.blueprint import Blueprint, Latent, check, head_dim_of
+from meshwright.sources.huggingface.experts import experts
+from meshwright.sources.huggingface.families import Family
+from meshwright.sources.huggingface.keys import ESSENTIAL, LABELS, Keys
+from meshwright.sources.huggingface.uneven import with_uneven_layers
+from meshwright.sources.huggingface.windows import windows
+from meshwright.spec.model import PositionKind
+
+DROPOUTS = (
+    *("attn_pdrop", "resid_pdrop", "embd_pdrop", "emb_pdrop", "attention_dropout", "hidden_dropout", "dropout"),
+    *("activation_dropout", "residual_dropout", "embedding_dropout", "resid_dropout", "embed_dropout"),
+    *("attention_probs_dropout_prob", "hidden_dropout_prob", "attn_dropout_prob", "emb_dropout_prob"),
+)
+
+
+def blueprint(keys: Keys, family: Family, name: str) -> Blueprint:
+    """The facts of one decoder. Raises InputError for impossible values, UnsupportedModel for missing facts."""
+    _refuse_incomplete(keys, family)
+    hidden, layers, heads = keys.need("hidden"), keys.need("layers"), keys.need("heads")
+    routed_and_dense = _widths(keys, family, hidden)
+    mixture, sparse = experts(keys, family, routed_and_dense[0], layers)
+    seen = windows(keys, family, layers)
+    latent = _latent(keys, hidden, heads) if family.latent else None
+    position, rows = _positions(keys, family)
+    facts = Blueprint(
+        name=name,
+        hidden=hidden,
+        layers=layers,
+        heads=heads,
+        vocab=keys.need("vocab"),
+        ffn=routed_and_dense[1],
+        kv_heads=heads if latent else _kv_heads(keys, family, heads),
+        head_dim=latent.nope_dim + latent.rope_dim if latent else _head_dim(keys, family, hidden, heads),
+        gated=family.gated,
+        tied=_tied(keys, family),
+        norm=family.norm,
+        norm_bias=keys.flag(family.norm_bias),
+        norm_weights=keys.flag(family.norm_weights),
+        norms=_norms(keys, family),
+        final_norm=family.final_norm and not _norms_after(keys),
+        position=position,
+        position_rows=rows,
+        context=keys.count("context", least=0) or 0,
+        qkv_bias=keys.flag(family.qkv_bias),
+        out_bias=keys.flag(family.out_bias),
+        mlp_bias=keys.flag(family.mlp_bias),
+        head_bias=keys.flag(family.head_bias),
+        qk_norm=family.qk_norm if keys.flag(family.qk_norm_when) else "none",
+        qk_norm_bias=family.qk_norm_bias,
+        fused_qkv=family.fused_qkv,
+        parallel=_parallel(keys, family),
+        dropout=_dropout(keys, family),
+        embedding_dim=keys.count("embedding_dim") or 0,
+        embedding_norm=family.embedding_norm,
+        sinks=family.sinks,
+        mlp_extra=family.mlp_extra,
+        latent=latent,
+        experts=mixture,
+        sparse_layers=sparse,
+        windows=seen,
+        chunked=family.windows == "chunks",
+        architecture=keys.architecture,
+        notes=keys.notes(),
+    )
+    facts = with_uneven_layers(keys, family.uneven, facts)
+    check(facts, keys.where, keys.used)
+    return facts
+
+
+def _refuse_incomplete(keys: Keys, family: Family) -> None:
+    derived = {"ffn"} if family.ffn_ratio or family.sparse == "all" or family.uneven == "blocks" else set()
+    missing = [
+        LABELS[fact]
+        for fact in ESSENTIAL
+        if fact not in derived and keys.find(fact) is None and (keys.whole_file or fact not in keys.defaults)
+    ]
+    if missing:
+        raise keys.refuse(*missing)
+
+
+def _widths(keys: Keys, family: Family, hidden: int) -> tuple[int, int]:
+    """Inner width of the MLP as the experts take it, and as the dense layers do."""
+    ffn = keys.count("ffn")
+    if ffn is None and family.ffn_ratio:
+        ffn = hidden * (keys.count("ffn_ratio") or family.ffn_ratio)
+    ffn = ffn or 0
+    if family.ffn_halved:
+        ffn //= 2
+    dense = keys.count("dense_ffn") if "dense_ffn" in keys.defaults else None
+    return ffn, dense or ffn
+
+
+def _kv_heads(keys: Keys, family: Family, heads: int) -> int:
+    if family.kv == "heads":
+        return heads
+    if family.kv == "multi_query" and not keys.flag(family.grouped):
+        multi_query = keys.values.get("multi_query", True)
+        return 1 if checks.flag(keys.where, "multi_query", multi_query) else heads
+    if family.kv == "groups" and keys.values.get("multi_query_attention") is False:
+        return heads
+    return keys.count("kv_heads") or heads
+
+
+def _head_dim(keys: Keys, family: Family, hidden: int, heads: int) -> int:
+    given = None if family.fixed_head_dim else keys.count("head_dim")
+    if given is not None:
+        return given
+    names = (keys.used["hidden"], keys.used["heads"]) if keys.whole_file else ("hidden_size", "num_attention_heads")
+    return head_dim_of(hidden, heads, keys.where, names)
+
+
+def _latent(keys: Keys, hidden: int, heads: int) -> Latent:
+    q_rank = 0 if keys.values.get("q_lora_rank", 0) is None else keys.count("q_rank", least=0) or 0
+    return Latent(
+        q_rank=q_rank,
+        kv_rank=keys.need("kv_rank"),
+        nope_dim=keys.need("nope_dim", least=0),
+        rope_dim=keys.need("rope_dim", least=0),
+        value_dim=keys.count("value_dim") or hidden // heads,
+    )
+
+
+def _norms(keys: Keys, family: Family) -> int:
+    if not _parallel(keys, family):
+        return family.norms
+    given = keys.raw("num_ln_in_parallel_attn")
+    if given is not None:
+        return checks.whole(keys.where, "num_ln_in_parallel_attn", given, most=2)
+    return 2 if keys.flag(family.grouped) else family.parallel_norms
+
+
+def _parallel(keys: Keys, family: Family) -> bool:
+    return keys.flag(family.parallel)
+
+
+def _norms_after(keys: Keys) -> bool:
+    """OPT-350m normalises after each block, so its stack ends without a norm of its own."""
+    return keys.values.get("do_layer_norm_before") is False or keys.values.get("_remove_final_layer_norm") is True
+
+
+def _positions(keys: Keys, family: Family) -> tuple[PositionKind, int]:
+    if keys.flag(family.alibi) or (family.alibi_without and keys.raw(family.alibi_without) is None):
+        return "alibi", 0
+    if family.position == "learned":
+        return "learned", keys.need("context") + family.position_offset
+    return family.position, 0
+
+
+def _tied(keys: Keys, family: Family) -> bool:
+    given: Any = keys.values.get("tie_word_embeddings")
+    return family.tied if given is None else checks.flag(keys.where, "tie_word_embeddings", given)
+
+
+def _dropout(keys: Keys, family: Family) -> bool:
+    given = [checks.share(keys.where, key, value) for key in DROPOUTS if (value := keys.raw(key)) is not None]
+    return any(given) if given else family.dropout

@@ -1,0 +1,94 @@
+"""Software profiles from the catalog or a YAML file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from meshwright.sources.catalog import load_entry, read_yaml
+from meshwright.spec.errors import InputError, near_names
+from meshwright.spec.plan import SCHEDULES
+from meshwright.spec.software import Software
+
+DEFAULT_SOFTWARE = "current"
+
+
+def load_software(text: str = DEFAULT_SOFTWARE) -> Software:
+    """A profile by catalog name, or from a YAML file of the same form (keys of `Software`; `base: NAME` starts from a
+    catalog entry)."""
+    path = Path(text)
+    if path.suffix in (".yaml", ".yml"):
+        entry = read_yaml(path)
+        base = entry.pop("base", None)
+        if base is not None:
+            entry = {**load_entry("software", str(base)), "name": path.stem, **entry}
+        entry.setdefault("name", path.stem)
+        return software_from(entry, str(path))
+    return _catalog_software(text.strip().lower())
+
+
+@cache
+def _catalog_software(name: str) -> Software:
+    return software_from(load_entry("software", name), f"software {name}")
+
+
+_KNOWN = {field.name: field for field in fields(Software)}
+_CHOICES = {
+    "context_parallel": ("ring", "gather"),
+    "selective": ("attention", "elementwise"),
+}
+_SHARES = ("tensor_overlap", "data_exposed_floor", "overlap_contention", "expert_overlap", "fragmentation", "range_low",
+    "host_link_efficiency", "host_memory_share",
+)
+
+
+def software_from(entry: Mapping[str, Any], where: str) -> Software:
+    values: dict[str, Any] = {}
+    for key, value in entry.items():
+        if key not in _KNOWN:
+            near = near_names(key, _KNOWN)
+            raise InputError(f"unknown key {key!r}", where, f"did you mean {near[0]}?" if near else "")
+        values[key] = _checked(key, value, where)
+    return Software(**values)
+
+
+def _checked(key: str, value: Any, where: str) -> Any:
+    field = _KNOWN[key]
+    default = field.default
+    if key in _CHOICES:
+        if value not in _CHOICES[key]:
+            raise InputError(f"{key} is {value!r}", where, f"use one of {', '.join(_CHOICES[key])}")
+        return value
+    if key == "attention_efficiency":
+        if not isinstance(value, Mapping) or "" not in value or not all(_positive(share, 1) for share in value.values()):
+            raise InputError(
+                f"{key} must map accelerator families to shares of the peak above 0 and up to 1, with '' for any other", where
+            )
+        return {str(family): float(share) for family, share in value.items()}
+    if key == "schedules":
+        unknown = [name for name in value if name not in SCHEDULES] if isinstance(value, list) else [value]
+        if unknown:
+            raise InputError(f"schedules holds {unknown[0]!r}", where, f"use a list of {', '.join(SCHEDULES)}")
+        return tuple(value)
+    if key == "notes":
+        return tuple(str(note) for note in value)
+    if isinstance(default, bool):
+        if not isinstance(value, bool):
+            raise InputError(f"{key} is {value!r}; it must be true or false", where)
+        return value
+    if isinstance(default, int | float):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+            raise InputError(f"{key} is {value!r}; it must be a number of at least 0", where)
+        if key in _SHARES and value > 1:
+            raise InputError(f"{key} is {value!r}; it must be a share from 0 to 1", where)
+        return type(default)(value)
+    if default is MISSING or isinstance(default, str):
+        return str(value)
+    return value
+
+
+def _positive(value: Any, most: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= most

@@ -1,0 +1,178 @@
+"""Accelerators and the hierarchy of bandwidth domains that joins them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import prod
+from typing import Literal
+
+from meshwright.spec.collectives import CollectiveLibrary
+
+LevelKind = Literal["switch", "mesh", "bridge", "torus", "host", "fabric"]
+
+
+@dataclass(frozen=True)
+class Accelerator:
+    """One device. Peaks are dense FLOP/s (never the figure with sparsity), memory is what the driver shows.
+
+    `matmul_efficiency` per dtype is the share of the peak that large, aligned matmuls reach; `inherits` names the
+    relative whose measured efficiencies stand in where none were measured.
+    """
+
+    name: str
+    peak_flops_per_s: Mapping[str, float]
+    memory_bytes: float
+    memory_bytes_per_s: float
+    matmul_efficiency: Mapping[str, float]
+    memory_efficiency: float = 0.85
+    host_bytes_per_s: float = 0.0
+    """Link to host memory, per accelerator and direction."""
+    title: str = ""
+    vendor: str = ""
+    family: str = ""
+    inherits: str = ""
+    year: int = 0
+    source: str = ""
+    notes: tuple[str, ...] = ()
+    library: str = ""
+    """Collective library that drives its links, by its name in the catalog; empty: none is described."""
+
+    def peak(self, dtype: str) -> float:
+        """Dense peak FLOP/s for `dtype`; KeyError where the device has no such unit."""
+        return self.peak_flops_per_s[dtype]
+
+
+@dataclass(frozen=True)
+class Level:
+    """One bandwidth domain: `size` accelerators that reach each other at `bytes_per_s`, per accelerator and direction
+    when all of them talk at once.
+
+    kind: `switch` (any pattern at full rate), `mesh` (point-to-point links; a small group reaches only the links among
+    its own members), `bridge` (a bridged pair), `torus` (`dims`, links to both neighbours of each dimension), `host`
+    (PCIe and CPU sockets), `fabric` (network adapters).
+    """
+
+    name: str
+    kind: LevelKind
+    size: int
+    bytes_per_s: float
+    latency_s: float
+    """One hop with a low-latency protocol; the collective library says how much slower its other protocols are."""
+    dims: tuple[int, ...] = ()
+    """Torus only: lengths of the dimensions, fastest-varying rank first; prod(dims) == size."""
+    link_bytes_per_s: float = 0.0
+    """Mesh and torus: one link, one direction. Host: what one path across it carries, however many cards are inside."""
+    group_bytes_per_s: tuple[tuple[int, float], ...] = ()
+    """Mesh only: (group size, bytes/s per accelerator a ring of that size reaches), smallest first."""
+    wrapped: bool = True
+    """Torus only: whether whole dimensions wrap around."""
+    ports_per_node: int = 0
+    """Fabric only: network ports that the accelerators of one node share."""
+    port_bytes_per_s: float = 0.0
+    oversubscription: float = 1.0
+    in_switch_reduction: bool = False
+    """NVLink SHARP or InfiniBand SHARP: the switch adds, each rank sends its data once."""
+    efficiency: float = 1.0
+    """Share of `bytes_per_s` that large collectives reach."""
+    sqrt_s_per_sqrt_byte: float = 0.0
+    """Size-dependent loss: adds this × √(bytes on the wire) to a collective (measured curves need it between latency
+    and bandwidth)."""
+    source: str = ""
+    in_switch_bandwidth_share: float = 0.0
+    """Share of `bytes_per_s` that a reduction in this switch reaches; 0: the collective library's own figure."""
+
+
+@dataclass(frozen=True)
+class NodeGroup:
+    """Nodes of one kind."""
+
+    accelerator: Accelerator
+    nodes: int
+    accelerators_per_node: int
+    host_memory_bytes: float = 0.0
+
+    @property
+    def accelerators(self) -> int:
+        return self.nodes * self.accelerators_per_node
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Accelerators and levels, innermost (fastest) level first. Each level's size divides the next one's; the last
+    level spans the whole cluster."""
+
+    name: str
+    groups: tuple[NodeGroup, ...]
+    levels: tuple[Level, ...]
+    warnings: tuple[str, ...] = ()
+    price_per_accelerator_hour: float = 0.0
+    sources: tuple[str, ...] = ()
+    extra: Mapping[str, str] = field(default_factory=dict)
+    library: CollectiveLibrary | None = None
+    """What drives the links; None: an ideal library without base latencies."""
+
+    @property
+    def accelerator(self) -> Accelerator:
+        """The accelerator of the first node group: what a plan with one kind of rank is priced on."""
+        return self.groups[0].accelerator
+
+    @cached_property
+    def accelerators(self) -> int:
+        return sum(group.accelerators for group in self.groups)
+
+    @property
+    def accelerators_per_node(self) -> int:
+        return self.groups[0].accelerators_per_node
+
+    @property
+    def nodes(self) -> int:
+        return sum(group.nodes for group in self.groups)
+
+    def part(self, accelerators: int) -> Cluster:
+        """The first `accelerators` of the cluster as a cluster of its own: whole inner domains, or a share of one.
+
+        Raises ValueError where that cuts a torus, or a domain unevenly.
+        """
+        if accelerators == self.accelerators:
+            return self
+        if len(self.groups) > 1:
+            raise ValueError(f"cluster {self.name}: can't use a part of unequal node groups")
+        levels: list[Level] = []
+        for level in self.levels:
+            size = min(level.size, accelerators)
+            inner = levels[-1].size if levels else 1
+            if (size < level.size and level.kind == "torus") or size % inner:
+                raise ValueError(f"cluster {self.name}: {accelerators} accelerators cut its level {level.name}")
+            if size > inner:
+                levels.append(replace(level, size=size))
+        per_node = self.accelerators_per_node
+        group = replace(
+            self.groups[0], nodes=-(-accelerators // per_node), accelerators_per_node=min(per_node, accelerators)
+        )
+        return replace(self, groups=(group,), levels=tuple(levels))
+
+    def __post_init__(self) -> None:
+        if not self.groups:
+            raise ValueError(f"cluster {self.name}: needs at least one group of nodes")
+        if not self.levels and self.accelerators > 1:
+            raise ValueError(f"cluster {self.name}: {self.accelerators} accelerators need at least one level of links")
+        inner = 1
+        for level in self.levels:
+            if level.size % inner:
+                raise ValueError(
+                    f"cluster {self.name}: level {level.name} has {level.size} accelerators, "
+                    f"not a multiple of the {inner} of the level inside it"
+                )
+            if level.kind == "torus" and prod(level.dims) != level.size:
+                raise ValueError(
+                    f"cluster {self.name}: level {level.name}: dims {level.dims} multiply to {prod(level.dims)}, "
+                    f"not to its size {level.size}"
+                )
+            inner = level.size
+        if self.levels and inner != self.accelerators:
+            raise ValueError(
+                f"cluster {self.name}: the outermost level spans {inner} accelerators, "
+                f"the cluster has {self.accelerators}"
+            )

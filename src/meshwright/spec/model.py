@@ -1,0 +1,308 @@
+"""A transformer as numbers: layers of attention and MLP, and what they weigh.
+
+The whole cost model reads a model through `Layer.linears` (every matrix with the way tensor parallelism splits it) and
+through the sizes of the attention core; nothing downstream knows an architecture by name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+Split = Literal["column", "row", "replicated"]
+AttentionKind = Literal["full", "mla", "none"]
+NormKind = Literal["rms", "layer"]
+PositionKind = Literal["rope", "learned", "alibi", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """One weight matrix of shape (out_features, in_features) and how tensor parallelism splits it.
+
+    `column` splits the output, `row` the input, `replicated` neither. `units` is the number of indivisible pieces along
+    the split dimension (attention heads); 0 means that any whole share will do. A matrix that exists once per routed
+    expert has `experts` copies, of which a token passes through `active`.
+    """
+
+    name: str
+    in_features: int
+    out_features: int
+    split: Split
+    units: int = 0
+    bias: bool = False
+    experts: int = 1
+    active: int = 1
+
+    @property
+    def is_expert(self) -> bool:
+        return self.experts > 1
+
+    @property
+    def matrix_parameters(self) -> int:
+        return self.in_features * self.out_features * self.experts
+
+    @property
+    def num_parameters(self) -> int:
+        return self.matrix_parameters + (self.out_features * self.experts if self.bias else 0)
+
+    @property
+    def active_parameters(self) -> int:
+        """Parameters that one token passes through."""
+        return self.num_parameters // self.experts * self.active
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """Self-attention of one layer.
+
+    `window` is the number of keys that a query sees (0: all before it); a `chunked` window doesn't slide: a query sees
+    its own block of `window` positions up to itself. For MLA, `head_dim` is the query/key width per head (without and
+    with rotary part together), `v_head_dim` the value width. `extra_parameters` counts what is not a matrix: q/k norms,
+    sinks, relative-position tables; it is replicated over tensor-parallel ranks.
+    """
+
+    heads: int
+    kv_heads: int
+    head_dim: int
+    v_head_dim: int = 0
+    kind: AttentionKind = "full"
+    window: int = 0
+    qkv_bias: bool = False
+    out_bias: bool = False
+    fused_qkv: bool = False
+    qk_norm: bool = False
+    extra_parameters: int = 0
+    q_lora_rank: int = 0
+    kv_lora_rank: int = 0
+    rope_head_dim: int = 0
+    chunked: bool = False
+
+    @property
+    def value_dim(self) -> int:
+        return self.v_head_dim or self.head_dim
+
+    def mean_keys(self, seq_len: int) -> float:
+        """Mean number of keys that a query sees in a sequence of `seq_len` tokens."""
+        if self.chunked and 0 < self.window < seq_len:
+            return _mean_keys_in_chunks(seq_len, self.window)
+        return mean_keys(seq_len, self.window)
+
+    def linears(self, hidden: int) -> tuple[Linear, ...]:
+        """The projections of one layer; the attention core itself has no weights."""
+        if self.kind == "none":
+            return ()
+        out = Linear("attn_out", self.heads * self.value_dim, hidden, "row", self.heads, self.out_bias)
+        if self.kind == "mla":
+            nope = self.head_dim - self.rope_head_dim
+            query: tuple[Linear, ...]
+            if self.q_lora_rank:
+                query = (
+                    Linear("q_down", hidden, self.q_lora_rank, "replicated", bias=self.qkv_bias),
+                    Linear("q_up", self.q_lora_rank, self.heads * self.head_dim, "column", self.heads),
+                )
+            else:
+                query = (Linear("q", hidden, self.heads * self.head_dim, "column", self.heads),)
+            return (
+                *query,
+                Linear("kv_down", hidden, self.kv_lora_rank + self.rope_head_dim, "replicated", bias=self.qkv_bias),
+                Linear("kv_up", self.kv_lora_rank, self.heads * (nope + self.value_dim), "column", self.heads),
+                out,
+            )
+        return (
+            Linear("q", hidden, self.heads * self.head_dim, "column", self.heads, self.qkv_bias),
+            Linear("k", hidden, self.kv_heads * self.head_dim, "column", self.kv_heads, self.qkv_bias),
+            Linear("v", hidden, self.kv_heads * self.value_dim, "column", self.kv_heads, self.qkv_bias),
+            out,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MLP:
+    """Feed-forward part of one layer: dense, or mixture of experts with optional shared experts.
+
+    `width` is the inner width of the dense MLP (0: there is none), `expert_width` that of one routed expert,
+    `shared_width` the summed width of the experts that every token passes through.
+    """
+
+    width: int = 0
+    gated: bool = True
+    bias: bool = False
+    experts: int = 0
+    top_k: int = 0
+    expert_width: int = 0
+    expert_bias: bool = False
+    shared_width: int = 0
+    shared_gate: bool = False
+    router_bias: bool = False
+    extra_parameters: int = 0
+
+    @property
+    def is_moe(self) -> bool:
+        return self.experts > 0
+
+    def linears(self, hidden: int) -> tuple[Linear, ...]:
+        parts: list[Linear] = []
+        if self.width:
+            parts += _feed_forward("mlp", hidden, self.width, self.gated, self.bias)
+        if self.is_moe:
+            parts.append(Linear("router", hidden, self.experts, "replicated", bias=self.router_bias))
+            parts += _feed_forward(
+                "expert", hidden, self.expert_width, self.gated, self.expert_bias, self.experts, self.top_k
+            )
+        if self.shared_width:
+            parts += _feed_forward("shared_expert", hidden, self.shared_width, self.gated, self.bias)
+            if self.shared_gate:
+                parts.append(Linear("shared_gate", hidden, 1, "replicated"))
+        return tuple(parts)
+
+
+def _feed_forward(
+    name: str, hidden: int, width: int, gated: bool, bias: bool, experts: int = 1, active: int = 1
+) -> list[Linear]:
+    up = [Linear(f"{name}_up", hidden, width, "column", 0, bias, experts, active)]
+    if gated:
+        up.append(Linear(f"{name}_gate", hidden, width, "column", 0, bias, experts, active))
+    return [*up, Linear(f"{name}_down", width, hidden, "row", 0, bias, experts, active)]
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One transformer layer. `norm_parameters` sums its norms' weights and biases; `norms` counts the norms over the
+    residual stream (2 in most models, 4 with post-norms, 1 where attention and MLP share one)."""
+
+    attention: Attention
+    mlp: MLP
+    norms: int = 2
+    norm_parameters: int = 0
+    parallel: bool = False
+    """Attention and MLP read the same input and are summed into the residual once (GPT-J, Falcon, Cohere)."""
+
+    def linears(self, hidden: int) -> tuple[Linear, ...]:
+        return self.attention.linears(hidden) + self.mlp.linears(hidden)
+
+    def num_parameters(self, hidden: int) -> int:
+        return self._vectors() + sum(linear.num_parameters for linear in self.linears(hidden))
+
+    def active_parameters(self, hidden: int) -> int:
+        return self._vectors() + sum(linear.active_parameters for linear in self.linears(hidden))
+
+    def _vectors(self) -> int:
+        return self.norm_parameters + self.attention.extra_parameters + self.mlp.extra_parameters
+
+
+@dataclass(frozen=True)
+class Model:
+    """A decoder as numbers.
+
+    `num_parameters` is exact: what the Hugging Face class of the same config holds, tied tensors once, prediction
+    layers left out. `max_positions` is a hard limit only where positions are learned; it is 0 otherwise, and
+    `context_length` says what the model was trained for.
+    """
+
+    name: str
+    hidden: int
+    vocab: int
+    layers: tuple[Layer, ...]
+    tied_embeddings: bool = False
+    norm: NormKind = "rms"
+    position: PositionKind = "rope"
+    max_positions: int = 0
+    context_length: int = 0
+    embedding_dim: int = 0
+    """Width of the embedding table where it differs from `hidden` (projected in and out); 0: the same."""
+    position_parameters: int = 0
+    embedding_norm_parameters: int = 0
+    final_norm_parameters: int = 0
+    head_bias: bool = False
+    dropout: bool = False
+    extra_parameters: int = 0
+    """Parameters beside the text stack (towers, projectors), counted but not planned."""
+    hub_ids: tuple[str, ...] = ()
+    architecture: str = ""
+    source: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def num_layers(self) -> int:
+        return len(self.layers)
+
+    @cached_property
+    def kinds(self) -> tuple[Layer, ...]:
+        """The distinct layers, in order of first appearance."""
+        return tuple(dict.fromkeys(self.layers))
+
+    @cached_property
+    def kind_of_layer(self) -> tuple[int, ...]:
+        """For each layer, the index of its kind in `kinds`."""
+        index = {kind: position for position, kind in enumerate(self.kinds)}
+        return tuple(index[layer] for layer in self.layers)
+
+    @property
+    def is_moe(self) -> bool:
+        return any(kind.mlp.is_moe for kind in self.kinds)
+
+    @property
+    def embedding_parameters(self) -> int:
+        """Token and position tables, the norm after them and the projection into the stack."""
+        width = self.embedding_dim or self.hidden
+        projection = width * self.hidden if width != self.hidden else 0
+        return self.vocab * width + projection + self.position_parameters + self.embedding_norm_parameters
+
+    @property
+    def head_parameters(self) -> int:
+        """Final norm and LM head; a tied head's matrix belongs to the embedding and counts 0 here."""
+        width = self.embedding_dim or self.hidden
+        projection = width * self.hidden if width != self.hidden else 0
+        matrix = 0 if self.tied_embeddings else self.vocab * width
+        return self.final_norm_parameters + projection + matrix + (self.vocab if self.head_bias else 0)
+
+    @cached_property
+    def num_parameters(self) -> int:
+        counts = {kind: kind.num_parameters(self.hidden) for kind in self.kinds}
+        layers = sum(counts[layer] for layer in self.layers)
+        return layers + self.embedding_parameters + self.head_parameters + self.extra_parameters
+
+    @cached_property
+    def active_parameters(self) -> int:
+        """Parameters that one token passes through (all but the experts it is not routed to)."""
+        counts = {kind: kind.active_parameters(self.hidden) for kind in self.kinds}
+        layers = sum(counts[layer] for layer in self.layers)
+        return layers + self.embedding_parameters + self.head_parameters + self.extra_parameters
+
+    @cached_property
+    def matmul_parameters(self) -> int:
+        """Matrix weights that one token is multiplied with, LM head included, embedding look-up excluded."""
+        per_kind = {
+            kind: sum(linear.in_features * linear.out_features * linear.active for linear in kind.linears(self.hidden))
+            for kind in self.kinds
+        }
+        return sum(per_kind[layer] for layer in self.layers) + self.vocab * (self.embedding_dim or self.hidden)
+
+    def flops_per_token(self, seq_len: int, causal: bool = False) -> float:
+        """Model FLOPs of forward and backward per token: 6 per matmul weight and 12 per head width and key.
+
+        Chowdhery et al. 2022 (PaLM), appendix B: every query counts all `seq_len` keys (or its window), although a
+        causal kernel needs half of them; published MFU follows this. `causal=True` counts only the pairs that are
+        needed.
+        """
+        attention = 0.0
+        for layer in self.layers:
+            core = layer.attention
+            if core.kind != "none":
+                full = float(min(seq_len, core.window or seq_len))
+                keys = core.mean_keys(seq_len) if causal else full
+                attention += 6.0 * keys * core.heads * (core.head_dim + core.value_dim)
+        return 6.0 * self.matmul_parameters + attention
+
+
+def mean_keys(seq_len: int, window: int) -> float:
+    """Mean number of keys that a causal query sees in a sequence, with an optional sliding window."""
+    if window <= 0 or window >= seq_len:
+        return (seq_len + 1) / 2
+    return window - window * (window - 1) / (2 * seq_len)
+
+
+def _mean_keys_in_chunks(seq_len: int, chunk: int) -> float:
+    whole, rest = divmod(seq_len, chunk)
+    return (whole * chunk * (chunk + 1) + rest * (rest + 1)) / (2 * seq_len)

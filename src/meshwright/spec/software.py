@@ -1,0 +1,116 @@
+"""What runs the plan: the habits of a training framework that change its time and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Software:
+    """A software profile. Every number is a catalog entry with its source; none is a constant in code."""
+
+    name: str
+    title: str = ""
+    year: int = 0
+    # -- kernels
+    attention: str = "flash2"
+    attention_efficiency: Mapping[str, float] | None = None
+    """Share of the dense 16-bit peak that the fused attention kernel reaches on the pairs it must compute, by
+    accelerator family ("" for any other). None: the kernel is unfused and bound by memory."""
+    attention_backward_ratio: float = 2.5
+    """Backward FLOPs of the attention core over its forward ones (2.5 where scores are recomputed, 2 where kept)."""
+    unfused_forward_bytes_per_score: float = 13.0
+    unfused_backward_bytes_per_score: float = 19.0
+    unfused_traffic_factor: float = 0.793
+    elementwise_factor: float = 1.0
+    """Memory traffic of norms, activations, rotary and residuals over the least a fused implementation needs."""
+    elementwise_backward_ratio: float = 1.6
+    misaligned_64_factor: float = 1.5
+    """Time factor of a matmul with a sharded dimension that is not a multiple of 64."""
+    misaligned_8_factor: float = 2.75
+    """The same where it isn't a multiple of 8."""
+    fp8_cast_bytes_per_element: float = 1.0
+    matmul_factor: float = 1.0
+    # -- host
+    launch_s_per_layer: float = 0.0
+    """Host time to launch the kernels of one layer's forward; the layer can't be faster than that."""
+    launch_backward_ratio: float = 1.6
+    step_overhead_s: float = 4.4e-3
+    # -- communication habits
+    tensor_overlap: float = 0.0
+    """Share of tensor-parallel collectives hidden behind the matmuls around them."""
+    tensor_collective_factor: float = 1.0
+    """Slow-down of collectives on the critical path against the same collective in a benchmark loop."""
+    data_overlap: bool = True
+    """Gradient reduction and parameter gathers run beside the computation."""
+    data_exposed_floor: float = 0.28
+    """Share of data-parallel communication that stays exposed even where the computation could hide all of it."""
+    overlap_contention: float = 0.145
+    """Slow-down of the computation by communication running beside it, as a share of the hidden time."""
+    expert_overlap: float = 0.0
+    expert_imbalance: float = 1.1
+    """Tokens of the busiest expert-parallel rank over the mean."""
+    expert_dispatch_bytes: float = 2.0
+    """Bytes per element of tokens sent to experts."""
+    context_attention_factor: float = 1.18
+    """Slow-down of the attention kernel when it runs in ring-attention chunks."""
+    context_parallel: Literal["ring", "gather"] = "ring"
+    scattered_pipeline_transfers: bool = False
+    """Without sequence parallelism each tensor rank sends 1/tp of the activations, gathered again on arrival."""
+    transfer_overlap: bool = True
+    """Pipeline sends and receives run beside the computation."""
+    gathers_per_micro_batch: bool = True
+    """Sharded parameters are gathered again for every micro-batch; otherwise once a step."""
+    reshard_after_forward: bool = True
+    """Sharded parameters are dropped after forward and gathered again for backward."""
+    reduces_per_micro_batch: bool = True
+    """Sharded gradients are reduce-scattered after every micro-batch; otherwise once a step."""
+    gradient_reduce_bytes: float = 4.0
+    """Bytes per gradient element on the wire."""
+    parameter_gather_bytes: float = 2.0
+    accumulation_bytes_per_parameter: float = 8.0
+    """Memory traffic per parameter and micro-batch to add gradients into their accumulator; 0 where the weight-gradient
+    matmul adds in place."""
+    optimizer_traffic_factor: float = 0.93
+    host_update_bytes_per_s: float = 2.5e10
+    """Host-memory traffic of an offloaded optimizer step, per accelerator."""
+    host_link_efficiency: float = 0.6
+    """Share of the host link that pinned copies reach while neighbours and network adapters use the same root."""
+    host_memory_share: float = 0.8
+    """Share of host memory that offloaded tensors may fill."""
+    # -- memory habits
+    gradient_bytes: float = 4.0
+    """Bytes per gradient element as accumulated."""
+    separate_master: bool = True
+    """16-bit weights beside the fp32 master copy (Megatron, ZeRO). False: the fp32 copy is the weight and 16-bit shards
+    exist only while gathered (FSDP2)."""
+    selective: Literal["attention", "elementwise"] = "elementwise"
+    """What `recompute: selective` runs again: the attention core, or everything that isn't a matmul."""
+    fused_gated_activation: bool = True
+    logit_saved_bytes: float = 4.0
+    """Bytes per logit kept from the loss's forward to its backward."""
+    logit_peak_bytes: float = 6.0
+    """Further bytes per logit at the instant of the loss."""
+    runtime_bytes: float = 2.0e9
+    """Driver context, communicator and library workspaces."""
+    fragmentation: float = 0.03
+    """Share of the allocated tensors that the allocator can't use."""
+    vocab_multiple: int = 1
+    """The vocabulary is padded to a multiple of this × tp."""
+    schedules: tuple[str, ...] = ()
+    """Schedules the framework has; empty: all."""
+    max_tensor_parallel: int = 0
+    range_low: float = 0.15
+    range_high: float = 0.25
+    """The step time's honest range around the prediction, as shares of it."""
+    source: str = ""
+    notes: tuple[str, ...] = ()
+
+    def attention_share(self, family: str) -> float:
+        """Efficiency of the fused attention kernel on an accelerator family."""
+        if self.attention_efficiency is None:
+            raise ValueError(f"software {self.name}: attention is unfused and has no efficiency")
+        table = self.attention_efficiency
+        return table.get(family, table[""])

@@ -1,0 +1,92 @@
+"""Model configs as they are found: counted to the last parameter, or refused by name."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from meshwright.sources.huggingface import read_config
+from meshwright.spec.errors import UnsupportedModel
+
+pytestmark = pytest.mark.field
+
+REFUSED = {
+    "Qwen__Qwen3.5-27B": "Qwen3_5ForConditionalGeneration",
+    "Qwen__Qwen3.5-35B-A3B": "Qwen3_5MoeForConditionalGeneration",
+    "deepseek-ai__DeepSeek-V4-Flash": "DeepseekV4ForCausalLM",
+    "google__gemma-4-26B-A4B": "Gemma4ForConditionalGeneration",
+    "nvidia__NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": "NemotronHForCausalLM",
+    "stepfun-ai__Step-3.7-Flash": "Step3p7FlashForCausalLM",
+    "zai-org__GLM-5": "GlmMoeDsaForCausalLM",
+    "Qwen__Qwen3-Next-80B-A3B-Instruct-FP8": "Qwen3NextForCausalLM",
+    "google-bert__bert-large-uncased-wwm": "BertForMaskedLM",
+    "microsoft__Phi-3.5-vision": "Phi3VForCausalLM",
+    "openai__whisper-tiny": "WhisperForConditionalGeneration",
+    "meta-llama__Llama-3.2-90B-Vision-Instruct": "MllamaForConditionalGeneration",
+}
+"""Configs of more than attention and MLP, and the architecture that the refusal must name."""
+
+PUBLISHED = {
+    # Classes outside transformers: the counts of the published checkpoints, quantised ones unpacked.
+    "baichuan-inc__Baichuan": 7_505_973_248,
+    "huggyllama__llama-30b": 32_528_943_616,
+    "huggyllama__llama-65b": 65_285_660_672,
+    "internlm__internlm2_5-7b": 7_737_708_544,
+    "microsoft__phi-1_5": 1_418_270_720,
+    "moonshotai__Kimi-K2-Instruct": 1_026_408_209_408,
+    "nvidia__Llama-3_3-Nemotron-Super-49B-v1": 49_867_145_216,
+    "Qwen__Qwen-1": 1_836_828_672,
+    "THUDM__chatglm3-preset": 6_243_584_000,
+}
+
+
+@pytest.fixture(scope="module")
+def configs(shared: Path) -> Path:
+    folder = shared / "data" / "field" / "configs"
+    if not folder.is_dir():
+        pytest.skip(f"field configs not found: {folder}")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def rows(configs: Path) -> list[dict[str, str]]:
+    with (configs / "manifest.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_every_config_that_is_read_counts_exactly(configs: Path, rows: list[dict[str, str]]) -> None:
+    wrong, counted = [], 0
+    for row in rows:
+        if row["name"] in REFUSED or not row["total_params_exact"]:
+            continue
+        model = read_config(configs / f"{row['name']}.json")
+        counted += 1
+        if model.num_parameters != int(row["total_params_exact"]):
+            wrong.append((row["name"], model.num_parameters, int(row["total_params_exact"])))
+        if row["active_params_computed"] and model.active_parameters != int(row["active_params_computed"]):
+            wrong.append((row["name"], "active", model.active_parameters))
+    assert not wrong
+    assert counted >= 46
+
+
+def test_configs_of_classes_outside_transformers_count_as_published(configs: Path) -> None:
+    counts = {name: read_config(configs / f"{name}.json").num_parameters for name in PUBLISHED}
+    assert counts == PUBLISHED
+
+
+def test_what_can_not_be_counted_is_refused_by_name(configs: Path) -> None:
+    for name, architecture in REFUSED.items():
+        with pytest.raises(UnsupportedModel, match=architecture) as caught:
+            read_config(configs / f"{name}.json")
+        assert caught.value.architecture == architecture
+        assert caught.value.missing
+
+
+def test_every_config_is_counted_or_refused(configs: Path, rows: list[dict[str, str]]) -> None:
+    for row in rows:
+        try:
+            assert read_config(configs / f"{row['name']}.json").num_parameters > 0
+        except UnsupportedModel:
+            assert row["name"] in REFUSED

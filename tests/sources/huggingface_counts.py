@@ -1,0 +1,185 @@
+"""Rewrites huggingface_counts.json: small configs of every model_type, counted by their classes on the meta device.
+
+Needs torch and transformers, so it is no test:  python tests/sources/huggingface_counts.py [variants per model_type]
+Sizes and switches vary with a fixed seed, and keys are left out at random, so that defaults are held as well.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+from meshwright.sources.huggingface.table import TABLE
+from meshwright.sources.huggingface.towers import WRAPPERS
+
+TARGET = Path(__file__).with_suffix(".json")
+SWITCHES = (
+    *(
+        "attention_bias",
+        "mlp_bias",
+        "use_bias",
+        "bias",
+        "qkv_bias",
+        "use_qkv_bias",
+        "attention_out_bias",
+        "enable_bias",
+    ),
+    *("tie_word_embeddings", "lm_head_bias", "qk_layernorm", "use_qk_norm", "layer_norm_elementwise_affine"),
+    *("parallel_attn", "use_parallel_residual", "multi_query", "new_decoder_architecture", "do_layer_norm_before"),
+    *("use_sliding_window", "alibi"),
+)
+CHOICES: dict[str, list[Any]] = {
+    "vocab_size": [96, 128, 130],
+    "max_position_embeddings": [64],
+    "n_positions": [32],
+    "num_local_experts": [4, 6],
+    "num_experts": [4, 6],
+    "n_routed_experts": [4, 6],
+    "moe_num_experts": [4, 6],
+    "num_experts_per_tok": [2],
+    "moe_k": [2],
+    "moe_topk": [2],
+    "moe_intermediate_size": [12, 20],
+    "shared_expert_intermediate_size": [12, 20],
+    "shared_intermediate_size": [0, 20],
+    "n_shared_experts": [1, 2],
+    "num_shared_experts": [1, 2],
+    "moe_num_shared_experts": [1, 2],
+    "num_shared_expert": [1, 2],
+    "first_k_dense_replace": [0, 1, 2],
+    "decoder_sparse_step": [1, 2],
+    "interleave_moe_layer_step": [1, 2],
+    "intermediate_size_mlp": [70],
+    "moe_layer_interval": [1, 2],
+    "moe_layer_start_index": [0, 1],
+    "moe_layer_end_index": [-1],
+    "num_ln_in_parallel_attn": [None, 1, 2],
+    "pad_token_id": [0],
+}
+
+
+def small_config(model_type: str, pick: random.Random) -> dict[str, Any]:
+    """A tiny config of a model_type, in the key names of its class."""
+    fields = {field.name: field.default for field in dataclasses.fields(CONFIG_MAPPING[model_type])}
+    heads = pick.choice([4, 8])
+    hidden, layers = heads * pick.choice([4, 8, 10]), pick.choice([2, 3, 5, 7])
+    config: dict[str, Any] = {}
+
+    def put(names: str, value: Any) -> None:
+        for name in names.split():
+            if name in fields:
+                config[name] = value
+                return
+
+    put("hidden_size n_embd d_model", hidden)
+    put("num_hidden_layers n_layer n_layers num_layers", layers)
+    put("num_attention_heads n_head n_heads num_heads attention_heads", heads)
+    if isinstance(fields.get("num_key_value_heads"), int) or pick.random() < 0.8:
+        put("num_key_value_heads num_kv_heads", pick.choice([1, 2, 4, heads]))
+    if isinstance(fields.get("intermediate_size", fields.get("ffn_dim")), int) or pick.random() < 0.8:
+        put("intermediate_size ffn_dim n_inner ffn_hidden_size", pick.choice([48, 100]))
+    if "head_dim" in fields and pick.random() < 0.5:
+        config["head_dim"] = pick.choice([4, 6, 16])
+    config |= {name: pick.choice(values) for name, values in CHOICES.items() if name in fields}
+    config |= {name: pick.random() < 0.5 for name in SWITCHES if name in fields and pick.random() < 0.6}
+    if "word_embed_proj_dim" in fields and pick.random() < 0.5:
+        config["word_embed_proj_dim"] = 20
+    if "kv_lora_rank" in fields:
+        config |= {"kv_lora_rank": 16, "qk_nope_head_dim": 8, "qk_rope_head_dim": 4, "v_head_dim": pick.choice([6, 8])}
+        config |= {"q_lora_rank": 24 if model_type == "minicpm3" else pick.choice([None, 24])}
+        config |= {"num_key_value_heads": heads}
+        config.pop("head_dim", None)
+    return config | peculiar(model_type, config, heads, hidden, layers)
+
+
+def peculiar(model_type: str, config: dict[str, Any], heads: int, hidden: int, layers: int) -> dict[str, Any]:
+    """What single classes insist on."""
+    if model_type == "dbrx":
+        experts = {"ffn_hidden_size": 40, "moe_num_experts": 4, "moe_top_k": 2}
+        rope = {"rope_theta": 1e4}
+        attention = {"kv_n_heads": heads // 2, **rope}
+        return {"attn_config": attention, "ffn_config": experts, "tie_word_embeddings": False, **rope}
+    if model_type == "gpt_neo":
+        return {"attention_types": [[["global", "local"], 1]] + [[["global"], layers - 2]] * (layers > 2)}
+    if model_type in ("ministral", "hunyuan_v1_dense", "hunyuan_v1_moe", "nemotron"):
+        return {"head_dim": config.get("head_dim", 16), "num_key_value_heads": config.get("num_key_value_heads", heads)}
+    if model_type == "helium":
+        return {"head_dim": hidden // heads}
+    if model_type == "mimo_v2_flash":
+        return {"head_dim": 6, "v_head_dim": 4, "num_key_value_heads": 2}
+    if model_type == "internlm3":
+        biases = bool(config.get("bias"))
+        return {"qkv_bias": biases, "bias": biases, "attention_bias": biases, "mlp_bias": biases}
+    if model_type in ("gptj", "codegen"):
+        return {"rotary_dim": 4, "n_head": 8, "n_embd": 64}
+    return {"norm_topk_prob": True} if model_type == "dots1" else {}
+
+
+TOWERS: dict[str, dict[str, list[Any]]] = {
+    "llava": {"image_size": [28, 56], "patch_size": [14]},
+    "gemma3": {"image_size": [32, 64], "patch_size": [16], "vision_use_head": [True, False]},
+    "llama4": {
+        "image_size": [28, 56],
+        "patch_size": [14],
+        "intermediate_size": [128],
+        "projector_input_dim": [20],
+        "projector_output_dim": [24],
+        "vision_output_dim": [24],
+    },
+    "mistral3": {"patch_size": [14], "head_dim": [8], "num_attention_heads": [4]},
+    "qwen3_vl": {"deepstack_visual_indexes": [[], [0], [0, 1]], "num_position_embeddings": [16]},
+    "qwen3_vl_moe": {"deepstack_visual_indexes": [[0]], "num_position_embeddings": [16]},
+    "qwen2_5_vl": {"patch_size": [8, 14], "fullatt_block_indexes": [[1]]},
+}
+
+
+def small_wrapper(model_type: str, pick: random.Random) -> dict[str, Any]:
+    """A tiny multimodal config; what its towers leave out is the default of their class."""
+    text_type = WRAPPERS[model_type].text
+    text = {"model_type": text_type, **small_config(text_type, pick)}
+    text.pop("tie_word_embeddings", None)
+    width = {"hidden_size": 32, "intermediate_size": pick.choice([40, 48])}
+    depth = "depth" if model_type.startswith("qwen") else "num_hidden_layers"
+    vision = width | {depth: 2} | {key: pick.choice(values) for key, values in TOWERS[model_type].items()}
+    if model_type.startswith("qwen"):
+        vision |= {"out_hidden_size": text["hidden_size"], "num_heads": 4}
+    elif model_type != "mistral3":
+        vision["num_attention_heads"] = 4
+    if model_type == "llava":
+        vision["model_type"] = "clip_vision_model"
+    if model_type == "mistral3":
+        vision["model_type"] = "pixtral"
+    tied = {"tie_word_embeddings": pick.random() < 0.5} if pick.random() < 0.6 else {}
+    return {"text_config": text, "vision_config": vision, **tied}
+
+
+def count(model_type: str, config: dict[str, Any]) -> int:
+    """What the class holds, tied tensors once."""
+    built = CONFIG_MAPPING[model_type](**json.loads(json.dumps(config)))
+    with torch.device("meta"):
+        auto = AutoModelForImageTextToText if model_type in WRAPPERS else AutoModelForCausalLM
+        model = auto.from_config(built)
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def main(variants: int) -> None:
+    rows = []
+    inner = {wrapper.text for wrapper in WRAPPERS.values()} - {"llama", "mistral", "gemma3_text", "llama4_text"}
+    for model_type in sorted(set(TABLE) & set(CONFIG_MAPPING) - inner | set(WRAPPERS)):
+        small = small_wrapper if model_type in WRAPPERS else small_config
+        for seed in range(variants):
+            config = small(model_type, random.Random(f"{model_type}{seed}"))
+            rows.append({"parameters": count(model_type, config), "config": {"model_type": model_type, **config}})
+    TARGET.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3)
