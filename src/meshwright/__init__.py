@@ -112,11 +112,9 @@ def choose(
     """
     from meshwright.choose import choose as search
 
+    profile = _software(software)
     pins = dict(fixed) if fixed else None
-    found = search(
-        _model(model), _cluster(cluster), workload, _software(software), objective=objective, top=top, fixed=pins
-    )
-    return found
+    return search(_model(model), _cluster(cluster), workload, profile, objective=objective, top=top, fixed=pins)
 
 
 def _model(model: Model | str) -> Model:
@@ -157,7 +155,7 @@ def __dir__() -> list[str]:
 
 
 class _Package(ModuleType):
-    """Importing the room `meshwright.choose` would bind the room to the name of the function; this keeps the function."""
+    """Keeps the function `choose`: importing the room of that name would bind the room in its place."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not (name == "choose" and isinstance(value, ModuleType)):

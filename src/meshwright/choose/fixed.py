@@ -38,7 +38,7 @@ def _value(name: str, value: Any) -> Any:
             raise InputError(f"is {value!r}; it must be true or false", where)
         return value
     if name == "layers_per_stage":
-        counts = tuple(value)
+        counts = tuple(value) if isinstance(value, list | tuple) else ()
         if not counts or any(isinstance(count, bool) or not isinstance(count, int) or count < 1 for count in counts):
             raise InputError(f"is {value!r}; it must list whole numbers of at least 1", where, "for example 20,20,20,20")
         return counts
@@ -50,11 +50,13 @@ def _value(name: str, value: Any) -> Any:
 
 def _order(value: Any, where: str) -> tuple[str, ...]:
     """The four mesh axes, innermost first; `ep` may stand among them and is dropped: expert ranks lie inside dp × cp."""
-    names = tuple(value.split(",") if isinstance(value, str) else value)
+    if not isinstance(value, str | list | tuple):
+        value = (value,)
+    names = tuple(value.split(",") if isinstance(value, str) else map(str, value))
     axes = tuple(name for name in names if name != "ep")
     if sorted(axes) != sorted(AXES) or len(names) - len(axes) > 1:
         raise InputError(
-            f"is {','.join(map(str, names))}; it must list {', '.join(AXES)} once each, innermost first",
+            f"is {','.join(names)}; it must list {', '.join(AXES)} once each, innermost first",
             where,
             f"for example {','.join(AXES)}",
         )

@@ -97,7 +97,7 @@ def _estimate(job: Job, candidate: Candidate) -> Estimate:
 def _search_sizes(job: Job, pins: Fixed, objective: str, top: int) -> tuple[int, Found]:
     """(accelerators used, what was found there). All accelerators, unless the batch can't fill them, few are wanted, or
     money counts and fewer are cheaper."""
-    pinned = _pinned_size(pins)
+    pinned = _pinned_size(job.cluster, pins)
     candidates = [pinned] if pinned else sizes(objective, job.cluster)
     best: tuple[int, Found] | None = None
     considered = 0
@@ -124,11 +124,15 @@ def _better(found: Found, than: Found) -> bool:
     return bool(found.too_large)
 
 
-def _pinned_size(pins: Fixed) -> int:
-    """Accelerators of a plan whose degrees are all pinned; 0 if some is free."""
+def _pinned_size(cluster: Cluster, pins: Fixed) -> int:
+    """Accelerators of a plan whose degrees are all pinned, or all where so many aren't a part of the cluster; 0 if some
+    degree is free."""
     size = 1
     for axis in ("tp", "cp", "dp", "pp"):
         if axis not in pins:
             return 0
         size *= int(pins[axis])
-    return size
+    try:
+        return cluster.part(size).accelerators
+    except ValueError:
+        return cluster.accelerators

@@ -42,15 +42,8 @@ def rejections(job: Job, pins: Fixed, found: Found, ranked: tuple[Estimate, ...]
 
 
 def _too_large(job: Job, plan: Plan) -> Rejection:
-    frugal = [
-        replace(plan, sharding=sharding, shard_group=0)
-        for sharding in ("optimizer", "gradients", "parameters")
-        if plan.data_ranks > 1
-    ] or [plan]
-    priced = min(
-        (estimate(job.model, job.cluster, job.workload, each, job.software) for each in frugal),
-        key=lambda each: each.memory_total_bytes,
-    )
+    frugal = replace(plan, sharding="parameters", shard_group=0) if plan.data_ranks > 1 else plan
+    priced = estimate(job.model, job.cluster, job.workload, frugal, job.software)
     need, have = priced.memory_total_bytes / _GIB, priced.capacity_bytes / _GIB
     fields = {
         "tp": plan.tp, "cp": plan.cp, "ep": plan.ep, "dp": plan.dp, "pp": plan.pp, "micro_batch": plan.micro_batch,

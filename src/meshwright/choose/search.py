@@ -23,7 +23,7 @@ import numpy as np
 
 from meshwright.choose.keeper import Candidate, Keeper, Layout, Priced
 from meshwright.choose.space import Fixed, blocks
-from meshwright.cost.stages import StageClass
+from meshwright.cost.stages import StageClass, distinct_rows
 from meshwright.cost.states import States, map_pieces, states
 from meshwright.cost.training import Base, add_up, base, memory_bytes, row_bound_s, settle, step_time_s
 from meshwright.spec import rules
@@ -146,9 +146,9 @@ class _Priced:
         index = np.nonzero(cells)
         picker = _Picker(index)
         slim = _pick_base(self.step, picker)
-        held = map_pieces(self.held, picker)
+        held = map_pieces(self.held, picker, joined=True)
         sharding = np.asarray(self.plans.sharding).reshape(1, -1)
-        time_s = step_time_s(self.job.software, slim, slim.time_s["all"], held, sharding)
+        time_s = step_time_s(self.job.software, slim, picker(self.step.lower_bound_s()), held, sharding)
         memory = memory_bytes(self.job.software, slim, [picker(each) for each in self.kept], held)
         shape = (len(index[0]), self.plans.shape[3])
         return np.broadcast_to(time_s, shape), np.broadcast_to(memory, shape), index
@@ -215,8 +215,9 @@ def _offer_unfit(plans: PlanTable, mask: Array, lower_bound: Array, keep: Keeper
 def _layouts(plans: PlanTable, rows: int) -> tuple[list[Layout], Array]:
     """(sets of degrees in the table, index of each row's set)."""
     columns = [np.broadcast_to(np.asarray(degree).reshape(-1), rows) for degree in _degrees(plans)]
-    distinct, inverse = np.unique(np.stack(columns, axis=-1), axis=0, return_inverse=True)
-    return [tuple(row) for row in distinct.tolist()], inverse.reshape(-1)
+    table = np.stack(columns, axis=-1)
+    first, inverse = distinct_rows(table)
+    return [tuple(row) for row in table[first].tolist()], inverse
 
 
 def _degrees(plans: PlanTable) -> tuple[Array, ...]:
@@ -279,12 +280,11 @@ def _pick_base(step: Base, picker: _Picker) -> Base:
     return replace(
         step,
         classes=tuple(picked(stage) for stage in step.classes),
-        time_s={"all": picker(step.lower_bound_s())},
-        forward_s=picker(step.forward_s),
-        backward_s=picker(step.backward_s),
         micro_batches=picker(step.micro_batches),
+        forward_s=picker(step.forward_s),
+        input_s=picker(step.input_s),
+        weight_s=picker(step.weight_s),
         fixed_communication_s=picker(step.fixed_communication_s),
-        kept=(),
     )
 
 

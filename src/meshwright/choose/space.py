@@ -88,38 +88,45 @@ def _rows(job: Job, fixed: Fixed, tp: int, pp: int, data_ranks: int) -> Array:
     batch, seq_len = job.workload.global_batch, job.workload.seq_len
     experts = [kind.mlp.experts for kind in job.model.kinds if kind.mlp.is_moe]
     expert_degrees = [ep for ep in divisors(experts[0]) if data_ranks % ep == 0] if experts else [1]
-    rows = []
-    for cp in _pinned(fixed, "cp", divisors(data_ranks)):
-        if cp < 1 or data_ranks % cp or (cp > 1 and seq_len % (2 * cp)):
-            continue
-        dp = data_ranks // cp
-        if batch % dp or dp not in _pinned(fixed, "dp", [dp]):
-            continue
-        expert_sets = _pinned(fixed, "ep", expert_degrees)
-        parallel = _pinned(fixed, "sequence_parallel", [False, True] if tp > 1 else [False])
+    context_degrees = [
+        cp
+        for cp in _pinned(fixed, "cp", divisors(data_ranks))
+        if data_ranks % cp == 0 and (cp == 1 or seq_len % (2 * cp) == 0)
+    ]
+    pairs = [(cp, data_ranks // cp) for cp in context_degrees if batch % (data_ranks // cp) == 0]
+    pairs = [(cp, dp) for cp, dp in pairs if dp in _pinned(fixed, "dp", [dp])]
+    parallel = _pinned(fixed, "sequence_parallel", [False, True] if tp > 1 else [False])
+    rows: list[tuple[int, ...]] = []
+    for (cp, dp), orders in zip(pairs, _orders(job, fixed, tp, pp, pairs), strict=True):
         micro = [size for size in _pinned(fixed, "micro_batch", divisors(batch // dp)) if (batch // dp) % size == 0]
         if "num_micro_batches" in fixed:
             micro = [size for size in micro if batch // dp // size == fixed["num_micro_batches"]]
-        orders = _orders(job, fixed, tp, cp, dp, pp)
-        rows += [
-            (cp, ep, dp, order, sp, size)
-            for ep, order, sp, size in product(expert_sets, orders, parallel, micro)
-        ]
+        choices = product(_pinned(fixed, "ep", expert_degrees), orders, parallel, micro)
+        rows += [(cp, ep, dp, order, sp, size) for ep, order, sp, size in choices]
     return np.array(rows, dtype=np.int64).reshape(-1, len(_ROW))
 
 
-def _orders(job: Job, fixed: Fixed, tp: int, cp: int, dp: int, pp: int) -> list[int]:
-    """Codes of the rank orders that place some group differently."""
+def _orders(job: Job, fixed: Fixed, tp: int, pp: int, pairs: list[tuple[int, int]]) -> list[list[int]]:
+    """For each (cp, dp), the codes of the rank orders that place some group differently."""
     if "order" in fixed:
-        return [ORDERS.index(tuple(fixed["order"]))]
-    codes = np.arange(len(ORDERS))
+        return [[ORDERS.index(tuple(fixed["order"]))]] * len(pairs)
+    if not pairs:
+        return []
+    codes = np.arange(len(ORDERS))[None, :]
     one = np.ones_like(codes)
+    cp, dp = (np.array(column)[:, None] for column in zip(*pairs, strict=True))
     candidates = PlanTable(
-        tp=one * tp, cp=one * cp, ep=one, dp=one * dp, pp=one * pp, order=codes, micro_batch=one, virtual_stages=one,
-        schedule=one, recompute=one, sharding=one, shard_group=one, sequence_parallel=one, offload=one,
+        tp=one * tp, cp=cp, ep=one, dp=dp, pp=one * pp, order=codes, micro_batch=one, virtual_stages=one, schedule=one,
+        recompute=one, sharding=one, shard_group=one, sequence_parallel=one, offload=one,
     )  # fmt: skip
-    _, first = np.unique(signature(job.cluster.levels, candidates), axis=0, return_index=True)
-    return sorted(int(code) for code in first)
+    return [_first_of_each(row) for row in signature(job.cluster.levels, candidates).tolist()]
+
+
+def _first_of_each(signatures: list[list[int]]) -> list[int]:
+    seen: dict[tuple[int, ...], int] = {}
+    for code, placed in enumerate(signatures):
+        seen.setdefault(tuple(placed), code)
+    return sorted(seen.values())
 
 
 def _schedules(job: Job, fixed: Fixed, pp: int) -> list[tuple[int, int]]:

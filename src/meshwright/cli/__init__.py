@@ -40,7 +40,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def meshwright(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_version)
+        bool, typer.Option("--version", metavar="", help="Print the version.", is_eager=True, callback=_version)
     ] = False,
 ) -> None:
     """Find the parallel layout that makes a transformer training run fastest on the cluster you have, and see why."""

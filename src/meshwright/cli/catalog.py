@@ -12,9 +12,11 @@ from meshwright.cli.answer import answering
 def catalog(
     kind: Annotated[
         str | None,
-        typer.Argument(metavar="[KIND]", help="models, clusters, accelerators, fabrics or software; a summary without."),
+        typer.Argument(
+            metavar="[KIND]", help="models, clusters, accelerators, fabrics or software; a summary without."
+        ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document, in SI units.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", metavar="", help="Print one JSON document, in SI units.")] = False,
 ) -> None:
     """List the models, clusters, accelerators, fabrics and software profiles that are known by name."""
     with answering():
@@ -36,4 +38,4 @@ def _catalog(kind: str | None, as_json: bool) -> None:
         typer.echo(to_json(rows))
         return
     screen = console()
-    write(catalog_table(wanted, rows[wanted], screen.width) if wanted else catalog_summary(rows), screen)
+    write(catalog_table(wanted, rows[wanted], screen.width) if wanted else catalog_summary(rows, screen.width), screen)

@@ -10,7 +10,7 @@ from meshwright.sources.plan_fields import plan_from
 
 
 def completed(asked: Request) -> mw.Estimate:
-    """The best plan with the given fields; where no plan with them is legal and fits, a plain one, so that the answer says
+    """The best plan with the given fields; where no such plan is legal and fits, a plain one, so that the answer says
     what is wrong with it."""
     ranking = mw.choose(asked.model, asked.cluster, asked.workload, asked.software, top=1, fixed=asked.pins)
     if ranking.best is not None:

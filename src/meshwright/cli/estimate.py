@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import typer
 
 from meshwright.cli.answer import ANSWERED, NO, answering, note
-from meshwright.cli.options import JobOptions, ModelOrPlan, OutputOptions, PlanOptions, with_groups
+from meshwright.cli.options import JobOptions, Model, OutputOptions, PlanOptions, with_groups
 
 
 @with_groups
 def estimate(
-    model: ModelOrPlan,
+    model: Model,
     job: JobOptions,
     pinned: PlanOptions,
     output: OutputOptions,
@@ -26,7 +28,7 @@ def estimate(
 def _estimate(model: str, job: JobOptions, pinned: PlanOptions, output: OutputOptions) -> int:
     import meshwright as mw
     from meshwright.cli.completion import completed
-    from meshwright.cli.request import read_plan_file, read_request
+    from meshwright.cli.request import read_request, saved_plan
     from meshwright.show.console import console
     from meshwright.show.document import estimate_document, to_json
     from meshwright.show.terminal import show_estimate, warnings_of
@@ -35,11 +37,11 @@ def _estimate(model: str, job: JobOptions, pinned: PlanOptions, output: OutputOp
 
     if output.save is not None:
         check_writable(output.save, "--save")
+    asked = read_request(model, job, pinned)
     if is_plan_file(model):
-        asked, plan = read_plan_file(model, job, pinned)
+        plan = saved_plan(model, asked)
         found = mw.estimate(asked.model, asked.cluster, asked.workload, plan, asked.software)
     else:
-        asked = read_request(model, job, pinned)
         found = completed(asked)
     for warning in warnings_of(asked.cluster):
         note("warning", warning)
@@ -48,6 +50,6 @@ def _estimate(model: str, job: JobOptions, pinned: PlanOptions, output: OutputOp
     else:
         show_estimate(found, console())
     if output.save is not None:
-        mw.save_plan(found, output.save, asked.model_text)
+        mw.save_plan(replace(found, cluster=asked.cluster), output.save, asked.model_text)
         note("note", f"the plan is in {output.save}")
     return ANSWERED if found.valid and found.fits else NO

@@ -28,24 +28,11 @@ def _plan(name: str, metavar: str, text: str) -> Any:
     return typer.Option(name, metavar=metavar, help=text, rich_help_panel=_PLAN)
 
 
-Model = Annotated[
-    str,
-    typer.Argument(
-        metavar="MODEL",
-        help="A catalog name (llama-3.1-70b), a Hub id that the catalog knows, a Hugging Face config.json or a folder that "
-        "holds one, or a YAML file.",
-        show_default=False,
-    ),
-]
-ModelOrPlan = Annotated[
-    str,
-    typer.Argument(
-        metavar="MODEL",
-        help="A catalog name (llama-3.1-70b), a Hub id that the catalog knows, a Hugging Face config.json or a folder that "
-        "holds one, a YAML file, or a plan file that --save wrote (then nothing else is needed).",
-        show_default=False,
-    ),
-]
+_MODEL = (
+    "A catalog name (llama-3.1-70b), a Hub id that the catalog knows, a Hugging Face config.json or a folder that "
+    "holds one, a YAML file, or a plan file that --save wrote, which names cluster and job as well."
+)
+Model = Annotated[str, typer.Argument(metavar="MODEL", help=_MODEL, show_default=False)]
 
 
 @dataclass(frozen=True)
@@ -62,10 +49,11 @@ class JobOptions:
     ] = None
     global_batch: Annotated[str | None, _job("--global-batch", "N", "Sequences of one optimizer step.")] = None
     seq_len: Annotated[str | None, _job("--seq-len", "N", "Tokens of one sequence.")] = None
-    dtype: Annotated[str | None, _job("--dtype", "bf16|fp16|fp8|fp32", "Number format of the matmuls; bf16.")] = None
+    dtype: Annotated[str | None, _job("--dtype", "FORMAT", "bf16, fp16, fp8 or fp32; bf16.")] = None
     optimizer: Annotated[str | None, _job("--optimizer", "NAME", "adamw, adamw-8bit, muon, sgd, …; adamw.")] = None
     software: Annotated[
-        str | None, _job("--software", "NAME", "Software profile (`meshwright catalog software`) or a YAML file; current.")
+        str | None,
+        _job("--software", "NAME", "Software profile (`meshwright catalog software`) or a YAML file; current."),
     ] = None
     tokens: Annotated[
         str | None, _job("--tokens", "N", "Tokens of the whole run, such as 15T: says how many days it takes.")
@@ -84,9 +72,9 @@ class PlanOptions:
     dp: Annotated[str | None, _plan("--dp", "N", "Data parallel replicas.")] = None
     cp: Annotated[str | None, _plan("--cp", "N", "Context parallel ranks.")] = None
     ep: Annotated[str | None, _plan("--ep", "N", "Expert parallel ranks, taken from the data-parallel ones.")] = None
-    micro_batch: Annotated[
-        str | None, _plan("--micro-batch", "N", "Sequences that a replica works on at a time.")
-    ] = None
+    micro_batch: Annotated[str | None, _plan("--micro-batch", "N", "Sequences that a replica works on at a time.")] = (
+        None
+    )
     virtual_stages: Annotated[
         str | None, _plan("--virtual-stages", "N", "Stages on each pipeline rank (interleaved: at least 2).")
     ] = None
@@ -94,7 +82,8 @@ class PlanOptions:
         str | None, _plan("--schedule", "NAME", "gpipe, 1f1b, interleaved, zero-bubble-v or dualpipe-v.")
     ] = None
     recompute: Annotated[
-        str | None, _plan("--recompute", "none|selective|full", "Activations to compute again in the backward pass.")
+        str | None,
+        _plan("--recompute", "WHAT", "none, selective or full: activations to compute again in the backward pass."),
     ] = None
     sharding: Annotated[
         str | None, _plan("--sharding", "WHAT", "none, optimizer, gradients or parameters over dp × cp: ZeRO 0 to 3.")
@@ -103,15 +92,11 @@ class PlanOptions:
         str | None, _plan("--shard-group", "N", "Data-parallel ranks that share one sharded copy; all of them.")
     ] = None
     sequence_parallel: Annotated[
-        bool | None,
-        typer.Option(
-            "--sequence-parallel/--no-sequence-parallel",
-            help="Divide what tensor parallelism leaves whole along the sequence.",
-            rich_help_panel=_PLAN,
-        ),
-    ] = None
+        bool, _plan("--sequence-parallel", "", "Divide what tensor parallelism leaves whole along the sequence.")
+    ] = False
+    no_sequence_parallel: Annotated[bool, _plan("--no-sequence-parallel", "", "Leave it whole.")] = False
     order: Annotated[
-        str | None, _plan("--order", "tp,cp,dp,pp", "Rank order, innermost axis (adjacent ranks) first.")
+        str | None, _plan("--order", "A,A,A,A", "Rank order, innermost axis (adjacent ranks) first: tp,cp,dp,pp.")
     ] = None
     layers_per_stage: Annotated[
         str | None, _plan("--layers-per-stage", "N,N,…", "pp × virtual stages numbers, in the order the layers run.")
@@ -134,7 +119,7 @@ class OutputOptions:
         typer.Option("--save", metavar="FILE", help="Write the plan to a YAML file.", rich_help_panel=_OUTPUT),
     ] = None
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON document, in SI units.", rich_help_panel=_OUTPUT)
+        bool, typer.Option("--json", metavar="", help="Print one JSON document, in SI units.", rich_help_panel=_OUTPUT)
     ] = False
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -14,12 +15,15 @@ from meshwright.cli.options import JobOptions, Model, OutputOptions, PlanOptions
 def plan(
     model: Model,
     job: JobOptions,
+    pinned: PlanOptions,
+    output: OutputOptions,
     objective: Annotated[
-        str, typer.Option(metavar="NAME", help="What to look for: throughput, latency, cost, memory or fewest accelerators.")
+        str,
+        typer.Option(
+            metavar="NAME", help="What to look for: throughput, latency, cost, memory or fewest accelerators."
+        ),
     ] = "throughput",
     top: Annotated[str, typer.Option(metavar="K", help="How many plans to rank.")] = "10",
-    pinned: PlanOptions = PlanOptions(),
-    output: OutputOptions = OutputOptions(),
 ) -> None:
     """Find the layout that is fastest and fits.
 
@@ -59,6 +63,6 @@ def _plan(model: str, job: JobOptions, objective: str, top: str, pinned: PlanOpt
             note("note", f"{output.save} is not written: there is no plan")
         return NO
     if output.save is not None:
-        mw.save_plan(ranking.best, output.save, asked.model_text)
+        mw.save_plan(replace(ranking.best, cluster=asked.cluster), output.save, asked.model_text)
         note("note", f"the plan is in {output.save}")
     return ANSWERED

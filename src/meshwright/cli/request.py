@@ -17,8 +17,10 @@ from meshwright.sources.plan_fields import (
     check_together,
     number_from_text,
     plan_field_from_text,
+    plan_from,
     whole_from_text,
 )
+from meshwright.sources.plans import PlanFile, is_plan_file, plan_values
 from meshwright.spec.errors import InputError, near_names
 from meshwright.spec.workload import DTYPES, OPTIMIZERS
 
@@ -39,8 +41,11 @@ class Request:
 
 
 def read_request(model: str, job: JobOptions, plan: PlanOptions) -> Request:
-    """Everything that the options name. Raises InputError for the first thing that can't be understood."""
+    """Everything that the options name; a plan file stands for the model, cluster and job that it holds. Raises
+    InputError for the first thing that can't be understood."""
     pins = read_pins(plan)
+    if is_plan_file(model):
+        return _saved_request(mw.load_plan(model), job, pins)
     workload = _workload(job)
     loaded = _load("MODEL", model, mw.load_model)
     cluster = read_cluster(job)
@@ -49,17 +54,10 @@ def read_request(model: str, job: JobOptions, plan: PlanOptions) -> Request:
     return Request(loaded, cluster, workload, software, pins, model)
 
 
-def read_plan_file(path: str, job: JobOptions, plan: PlanOptions) -> tuple[Request, mw.Plan]:
-    """What a plan file holds, with the options that are given in the place of what it says."""
-    saved = mw.load_plan(path)
-    changes = read_pins(plan)
-    cluster = read_cluster(job) if job.cluster is not None else _priced(saved.cluster, job)
-    workload = saved.workload
-    given = _given_workload(job)
-    workload = replace(workload, **given)
-    software = saved.software if job.software is None else _load("--software", job.software, mw.load_software)
-    request = Request(saved.model, cluster, workload, software, changes, saved.model_text)
-    return request, _changed(saved.plan, changes, workload.global_batch, cluster.accelerators)
+def saved_plan(path: str, asked: Request) -> mw.Plan:
+    """The plan of a plan file with the pinned fields changed."""
+    plan = mw.load_plan(path).plan
+    return _changed(plan, asked.pins, asked.workload.global_batch, asked.cluster.accelerators)
 
 
 def read_cluster(job: JobOptions) -> mw.Cluster:
@@ -67,7 +65,7 @@ def read_cluster(job: JobOptions) -> mw.Cluster:
     if job.cluster is None:
         raise InputError(
             "--cluster is missing: it says what to train on",
-            fix="such as --cluster 4xdgx-h100 (`meshwright catalog clusters` lists the presets)",
+            fix="name one, such as --cluster 4xdgx-h100 (`meshwright catalog clusters` lists the presets)",
         )
     return _priced(_load("--cluster", job.cluster, mw.load_cluster), job)
 
@@ -83,18 +81,18 @@ def read_pins(plan: PlanOptions) -> dict[str, Any]:
 
     for field in fields(plan):
         value = getattr(plan, field.name)
-        if value is None or field.name == "fix":
+        if value is None or value is False or field.name == "fix":
             continue
         option = f"--{field.name.replace('_', '-')}"
-        if isinstance(value, bool):
-            pin(field.name, option if value else f"--no-{option[2:]}", value)
+        if value is True:
+            pin("sequence_parallel", option, field.name == "sequence_parallel")
         else:
             pin(field.name, f"{option} {value}", plan_field_from_text(field.name, value, option))
     for text in plan.fix or ():
         name, equals, value = text.partition("=")
         name = name.strip().lower().replace("-", "_")
         if not equals or not name or not value.strip():
-            raise InputError(f"--fix is {checks.shown(text)}, but it must be FIELD=VALUE", fix="such as --fix tp=8")
+            raise InputError(f"--fix is {checks.shown(text)}, but it must be FIELD=VALUE, such as tp=8")
         if name not in PLAN_FIELDS:
             raise _unknown_field(name)
         pin(name, f"--fix {name}={value}", plan_field_from_text(name, value, f"--fix {name}"))
@@ -104,13 +102,21 @@ def read_pins(plan: PlanOptions) -> dict[str, Any]:
 # -- the job
 
 
+def _saved_request(saved: PlanFile, job: JobOptions, pins: dict[str, Any]) -> Request:
+    cluster = read_cluster(job) if job.cluster is not None else _priced(saved.cluster, job)
+    workload = replace(saved.workload, **_given_workload(job))
+    software = saved.software if job.software is None else _load("--software", job.software, mw.load_software)
+    check_together(pins, workload.global_batch, cluster.accelerators)
+    return Request(saved.model, cluster, workload, software, pins, saved.model_text)
+
+
 def _workload(job: JobOptions) -> mw.Training:
     for value, option, what, example in (
         (job.global_batch, "--global-batch", "how many sequences one step trains on", 1024),
         (job.seq_len, "--seq-len", "how many tokens a sequence has", 4096),
     ):
         if value is None:
-            raise InputError(f"{option} is missing: it says {what}", fix=f"such as {option} {example}")
+            raise InputError(f"{option} is missing: it says {what}", fix=f"give one, such as {option} {example}")
     return mw.Training(**_given_workload(job))
 
 
@@ -161,9 +167,6 @@ def _unknown_field(name: str) -> InputError:
 
 def _changed(plan: mw.Plan, changes: dict[str, Any], global_batch: int, accelerators: int) -> mw.Plan:
     """The plan with some fields changed; what only fitted the old ones is left to the defaults."""
-    from meshwright.sources.plan_fields import plan_from
-    from meshwright.sources.plans import plan_values
-
     if not changes:
         return plan
     values = plan_values(plan, global_batch)

@@ -80,42 +80,51 @@ def _attention_bytes(setting: Setting, layer: Layer) -> tuple[Any, Any]:
     return heads, 4.0 * share  # log-sum-exp per query and head
 
 
-def kept_bytes(setting: Setting, stage: StageClass) -> dict[str, Any]:
-    """Bytes of `activations`, `logits` and `communication` on the first rank of a class at its peak instant."""
+def kept_bytes(setting: Setting, classes: tuple[StageClass, ...]) -> tuple[dict[str, Any], ...]:
+    """Bytes of `activations`, `logits` and `communication` on the first rank of each class at its peak instant."""
     model, software, plans, workload = setting.model, setting.software, setting.plans, setting.workload
     per_kind = [layer_activation_bytes(setting, layer, plans.recompute) for layer in model.kinds]
-    kept, in_flight = _waiting_bytes(setting, stage, per_kind)
+    inputs = [layer_activation_bytes(setting, layer, RECOMPUTE_SELECTIVE) for layer in model.kinds]
     tokens = traffic.local_tokens(workload, plans)
     sequence = np.where(plans.sequence_parallel, plans.tp, 1)
     stream = tokens * model.hidden * workload.activation_bytes
-    if model.dropout:
-        kept = kept + stage.embedding * in_flight * tokens * model.hidden / sequence
-    # offloaded activations leave two layers on the device, the one in use and the one on its way, and what the host can't take
-    away = np.minimum(np.maximum(kept - 2 * largest(per_kind), 0.0), setting.device.host_memory_bytes)
-    kept = np.where(plans.offload == OFFLOAD_ACTIVATIONS, kept - away, kept)
     whole = largest([layer_activation_bytes(setting, layer, RECOMPUTE_NONE) for layer in model.kinds])
     again = np.where(plans.recompute == RECOMPUTE_FULL, whole, 0.0)
-
     vocab = traffic.padded_vocab(model, software, plans.tp) / plans.tp
     # GPipe keeps the loss of every micro-batch until its backward; the other schedules run it at once
     losses = np.where(plans.schedule == GPIPE, setting.micro_batches, 1)
-    logits = tokens * vocab * (software.logit_saved_bytes * losses + software.logit_peak_bytes)
-    logits = np.asarray(stage.head) * (logits + 2 * stream / sequence)
-    # the loss and the first layer to run again don't peak together
-    first_again = again > logits
-    return {
-        "activations": kept + np.where(first_again, again, 0.0),
-        "logits": np.where(first_again, 0.0, logits),
-        "communication": _exchanged_bytes(setting, stream, sequence),
-    }
+    loss = tokens * vocab * (software.logit_saved_bytes * losses + software.logit_peak_bytes) + 2 * stream / sequence
+    exchanged = _exchanged_bytes(setting, stream, sequence)
+    found = []
+    for stage in classes:
+        kept, in_flight = _waiting_bytes(setting, stage, per_kind, inputs)
+        if model.dropout:
+            kept = kept + stage.embedding * in_flight * tokens * model.hidden / sequence
+        if np.any(plans.offload == OFFLOAD_ACTIVATIONS):
+            # two layers stay on the device, the one in use and the one on its way, and what the host can't take
+            away = np.minimum(np.maximum(kept - 2 * largest(per_kind), 0.0), setting.device.host_memory_bytes)
+            kept = np.where(plans.offload == OFFLOAD_ACTIVATIONS, kept - away, kept)
+        logits = np.asarray(stage.head) * loss
+        # the loss and the first layer to run again don't peak together
+        first_again = again > logits
+        found.append(
+            {
+                "activations": kept + np.where(first_again, again, 0.0),
+                "logits": np.where(first_again, 0.0, logits),
+                "communication": exchanged,
+            }
+        )
+    return tuple(found)
 
 
-def _waiting_bytes(setting: Setting, stage: StageClass, per_kind: list[Any]) -> tuple[Any, Any]:
+def _waiting_bytes(
+    setting: Setting, stage: StageClass, per_kind: list[Any], inputs: list[Any]
+) -> tuple[Any, Any]:
     """(activation bytes at the fuller of two instants, micro-batches in flight).
 
     Either most forwards wait for their backward, or, under schedules that split it, most micro-batches wait for their
-    weight gradients; those keep the matmuls' inputs and the gradients of their outputs, about what a layer keeps without
-    its norms' inputs. Virtual stages count as the largest.
+    weight gradients; those keep `inputs`, the matmuls' inputs and the gradients of their outputs, about what a layer keeps
+    without its norms' inputs. Virtual stages count as the largest.
     """
     plans = setting.plans
     arguments = (plans.schedule, plans.pp, setting.micro_batches, plans.virtual_stages, stage.rank)
@@ -124,7 +133,6 @@ def _waiting_bytes(setting: Setting, stage: StageClass, per_kind: list[Any]) -> 
     forwards = pipeline.in_flight(*arguments)
     kept = forwards * one
     if np.any(plans.schedule >= ZERO_BUBBLE_V):
-        inputs = [layer_activation_bytes(setting, layer, RECOMPUTE_SELECTIVE) for layer in setting.model.kinds]
         left, waiting = pipeline.drain(*arguments)
         kept = np.maximum(kept, left * one + waiting * stage.weigh(inputs, 0.0, 0.0) * share)
     return kept, forwards * share

@@ -43,8 +43,8 @@ class Device:
     @classmethod
     def of(cls, group: NodeGroup, software: Software, workload: Training) -> Device:
         accelerator = group.accelerator
-        dtype = arithmetic_dtype(accelerator, workload.dtype)
-        half = dtype if dtype in ("fp32", "tf32") else arithmetic_dtype(accelerator, "bf16")
+        dtype = accelerator.unit(workload.dtype)
+        half = _half(accelerator) if dtype == "fp8" else dtype
         return cls(
             matmul_flops_per_s=accelerator.peak(dtype) * _efficiency(accelerator, dtype),
             half_flops_per_s=accelerator.peak(half) * _efficiency(accelerator, half),
@@ -60,15 +60,8 @@ class Device:
         )
 
 
-def arithmetic_dtype(accelerator: Accelerator, dtype: str) -> str:
-    """The unit that runs matmuls of `dtype`: tf32 for fp32 where there is one, fp16 for bf16 under an older fp8 mix.
-    Raises KeyError where the accelerator has none."""
-    peaks = accelerator.peak_flops_per_s
-    if dtype == "fp32" and "tf32" in peaks:
-        return "tf32"
-    if dtype not in peaks:
-        raise KeyError(dtype)
-    return dtype
+def _half(accelerator: Accelerator) -> str:
+    return "bf16" if "bf16" in accelerator.peak_flops_per_s else "fp16"
 
 
 def _efficiency(accelerator: Accelerator, dtype: str) -> float:
@@ -76,21 +69,31 @@ def _efficiency(accelerator: Accelerator, dtype: str) -> float:
     return table.get(dtype, table.get("bf16", table.get("fp16", next(iter(table.values())))))
 
 
-def matmul_s(device: Device, software: Software, rows: Any, linear: Linear, plans: PlanTable, copies: Any = 1) -> Array:
-    """Seconds of one forward product of `rows` tokens (per copy) with the tensor-parallel shard of `linear`, run for
-    `copies` matrices of that shape (experts)."""
-    columns_in, columns_out = shard_width(linear, plans.tp)
-    flops = 2.0 * rows * columns_in * columns_out * copies
-    compute_s = flops / device.matmul_flops_per_s * software.matmul_factor
-    compute_s = compute_s * misalignment(software, columns_in) * misalignment(software, columns_out)
-    operand_bytes = device.element_bytes * copies * (
-        rows * columns_in + rows * columns_out + np.asarray(columns_in) * columns_out
-    )
-    seconds = np.maximum(compute_s, operand_bytes / device.bytes_per_s)
+def matmul_s(
+    device: Device, software: Software, rows: Any, linear: Linear, plans: PlanTable, copies: Any = 1
+) -> tuple[Array, Array, Array]:
+    """Seconds of (forward, input gradient, weight gradient) of `rows` tokens (per copy) with the tensor-parallel shard of
+    `linear`, run for `copies` matrices of that shape (experts).
+
+    The three have the same FLOPs but another shape: few rows, or a short summed dimension, keep the matrix unit from its
+    full rate. The weight gradient sums over the tokens.
+    """
+    inside, outside = (np.asarray(width) for width in shard_width(linear, plans.tp))
+    flops_s = 2.0 * rows * inside * outside * copies / device.matmul_flops_per_s * software.matmul_factor
+    flops_s = flops_s * misalignment(software, inside) * misalignment(software, outside)
+    operand_bytes = device.element_bytes * copies * (rows * (inside + outside) + inside * outside)
+    traffic_s = operand_bytes / device.bytes_per_s
     if device.cast:
-        elements = copies * (rows * columns_in + np.asarray(columns_in) * columns_out)
-        seconds = seconds + software.fp8_cast_bytes_per_element * elements / device.bytes_per_s
-    return np.asarray(seconds)
+        elements = copies * (rows * inside + inside * outside)
+        cast_s = software.fp8_cast_bytes_per_element * elements / device.bytes_per_s
+    else:
+        cast_s = 0.0
+
+    def one(m: Any, k: Any) -> Array:
+        shape = 1 + software.matmul_rows_overhead / m + software.matmul_depth_overhead / k
+        return np.asarray(np.maximum(flops_s * shape, traffic_s) + cast_s)
+
+    return one(rows, inside), one(rows, outside), one(inside, rows)
 
 
 def misalignment(software: Software, width: Any) -> Any:

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 
 from meshwright.cost import pipeline, training
-from meshwright.cost.compute import arithmetic_dtype
-from meshwright.cost.layer import Setting, embedding_time, head_time, layer_time
 from meshwright.cost.report import traffic_of
 from meshwright.cost.stages import layers_per_stage
 from meshwright.cost.states import states
@@ -47,7 +45,7 @@ def check_dtype(cluster: Cluster, workload: Training) -> None:
     """Raise InputError if the cluster's accelerator has no unit for the workload's dtype."""
     accelerator = cluster.accelerator
     try:
-        arithmetic_dtype(accelerator, workload.dtype)
+        accelerator.unit(workload.dtype)
     except KeyError:
         known = [dtype for dtype in ("bf16", "fp16", "fp8", "fp32") if dtype in accelerator.peak_flops_per_s]
         raise InputError(
@@ -73,10 +71,10 @@ def _computable(job: Job, plan: Plan, problems: tuple[Problem, ...]) -> Plan:
         changes["virtual_stages"] = 1
     if "v-shape-stages" in broken:
         changes["virtual_stages"] = 2
-    if "stages" in broken:
-        layers = job.model.num_layers
+    virtual_stages, layers = changes.get("virtual_stages", plan.virtual_stages), job.model.num_layers
+    if plan.pp * virtual_stages > layers:
         changes["pp"] = min(plan.pp, layers)
-        changes["virtual_stages"] = max(1, min(plan.virtual_stages, layers // changes["pp"]))
+        changes["virtual_stages"] = max(1, min(virtual_stages, layers // changes["pp"]))
         if changes["virtual_stages"] == 1:
             changes["schedule"] = "1f1b"
     return replace(plan, **changes)
@@ -102,14 +100,14 @@ def _price(job: Job, plan: Plan) -> Estimate:
     ]
     worst = int(np.argmax(totals))
     stage = int(step.classes[worst].rank)
-    _, hidden = training.data_parallel_s(software, step, held, table.sharding)
+    hidden_s = training.hidden_parts(software, step, held, table.sharding)
     counts = (table.schedule, table.pp, step.micro_batches, table.virtual_stages)
     return Estimate(
         model=model,
         cluster=cluster,
         software=software,
         workload=workload,
-        plan=replace(plan, layers_per_stage=_solved_layers(setting, plan)),
+        plan=replace(plan, layers_per_stage=_solved_layers(model, plan, step)),
         num_micro_batches=int(step.micro_batches),
         memory_bytes={
             part: float(amount) for part, amount in training.memory_parts(software, step, worst, held).items()
@@ -120,14 +118,13 @@ def _price(job: Job, plan: Plan) -> Estimate:
         time_s=time_s,
         pipeline_efficiency=float(pipeline.pipeline_efficiency(*counts)),
         traffic=traffic_of(setting, step, time_s),
-        hidden_s={**{part: float(seconds) for part, seconds in step.hidden_s.items()}, "data_parallel": float(hidden)},
+        hidden_s={part: float(seconds) for part, seconds in hidden_s.items()},
     )
 
 
-def _solved_layers(setting: Setting, plan: Plan) -> tuple[int, ...]:
-    per_kind = [float(layer_time(setting, layer).total_s) for layer in setting.model.kinds]
-    ends = float(embedding_time(setting).total_s), float(head_time(setting).total_s)
-    return layers_per_stage(setting.model, plan, per_kind, *ends)
+def _solved_layers(model: Model, plan: Plan, step: training.Base) -> tuple[int, ...]:
+    per_kind = [float(layer.total_s) for layer in step.layers]
+    return layers_per_stage(model, plan, per_kind, float(step.embedding.total_s), float(step.head.total_s))
 
 
 def _stride(plan: Plan, axis: str) -> int:

@@ -106,12 +106,12 @@ def layer_time(setting: Setting, layer: Layer) -> PieceTime:
     """One layer under the plan's recompute mode."""
     model, software, plans, workload = setting.model, setting.software, setting.plans, setting.workload
     device = setting.device
-    matmul = _matmuls_s(setting, layer.linears(model.hidden))
+    matmul, matmul_input, matmul_weight = _matmuls_s(setting, layer.linears(model.hidden))
     core, core_backward = attention_core_s(device, software, layer, workload, plans)
     elementwise = elementwise_s(device, software, model, layer, workload, plans)
     forward = matmul + core + elementwise
-    input_gradient = matmul + core_backward + elementwise * software.elementwise_backward_ratio
-    weight_gradient = matmul + _accumulation_s(setting, layer)
+    input_gradient = matmul_input + core_backward + elementwise * software.elementwise_backward_ratio
+    weight_gradient = matmul_weight + _accumulation_s(setting, layer)
 
     selective = core if software.selective == "attention" else elementwise
     full, some = plans.recompute == RECOMPUTE_FULL, plans.recompute == RECOMPUTE_SELECTIVE
@@ -165,20 +165,23 @@ def _passes(setting: Setting, calls: tuple[Call, ...], again: Array) -> tuple[Ar
     return forward, setting.calls_s(calls, "backward") + again * forward
 
 
-def _matmuls_s(setting: Setting, linears: tuple[Linear, ...]) -> Array:
+def _matmuls_s(setting: Setting, linears: tuple[Linear, ...]) -> tuple[Any, Any, Any]:
+    """(forward, input gradient, weight gradient) of all matrices of a layer."""
     plans = setting.plans
     tokens = traffic.local_tokens(setting.workload, plans)
-    total: Any = 0.0
+    totals: list[Any] = [0.0, 0.0, 0.0]
     for linear in linears:
+        copies: Any = 1
+        rows = tokens
         if linear.is_expert:
-            local = linear.experts / plans.ep
-            rows = tokens * linear.active / local * setting.software.expert_imbalance
-            total = total + matmul_s(setting.device, setting.software, rows, linear, plans, local)
-        else:
-            # replicated matrices see only their own part of the sequence under sequence parallelism
-            rows = tokens / np.where(plans.sequence_parallel, plans.tp, 1) if linear.split == "replicated" else tokens
-            total = total + matmul_s(setting.device, setting.software, rows, linear, plans)
-    return np.asarray(total)
+            copies = linear.experts / plans.ep
+            rows = tokens * linear.active / copies * setting.software.expert_imbalance
+        elif linear.split == "replicated":
+            # each rank sees only its own part of the sequence under sequence parallelism
+            rows = tokens / np.where(plans.sequence_parallel, plans.tp, 1)
+        passes = matmul_s(setting.device, setting.software, rows, linear, plans, copies)
+        totals = [total + seconds for total, seconds in zip(totals, passes, strict=True)]
+    return totals[0], totals[1], totals[2]
 
 
 def _accumulation_s(setting: Setting, layer: Layer) -> Array:

@@ -193,13 +193,16 @@ class _Exchange:
         return max(self.load), sum(count * count for count in self.counts())
 
     def improved(self) -> "_Exchange":
-        while (shift := self._best_shift()) is not None:
+        for _ in range(4 * len(self.weights)):  # far more than it takes; rounding must not keep it going
+            shift = self._best_shift()
+            if shift is None:
+                break
             self._apply(*shift)
         return self
 
     def _best_shift(self) -> tuple[list[int], int] | None:
         heaviest = self.load.index(max(self.load))
-        best, found = (max(self.load) * (1 - ROUNDING), inf), None
+        best, found = (max(self.load), sum(x * x for x in self.load) * (1 - ROUNDING)), None
         for chunk in (c for c, rank in enumerate(self.rank_of) if rank == heaviest):
             if self.cuts[chunk + 1] - self.cuts[chunk] < 2:
                 continue

@@ -77,7 +77,23 @@ def transfer_exposed_s(
       above, except zero-bubble-v with p < m < 2p - 1: too short by up to 0.5 % of the step.
     """
     arguments = (schedule_code, pp, num_micro_batches, virtual_stages, forward_s, input_grad_s, weight_grad_s)
-    return _idle_s(*arguments, transfer_s) - _idle_s(*arguments, 0.0)
+    return waits_s(*arguments, transfer_s)[1]
+
+
+def waits_s(
+    schedule_code: ArrayLike,
+    pp: ArrayLike,
+    num_micro_batches: ArrayLike,
+    virtual_stages: ArrayLike,
+    forward_s: ArrayLike,
+    input_grad_s: ArrayLike,
+    weight_grad_s: ArrayLike,
+    transfer_s: ArrayLike,
+) -> tuple[Array, Array]:
+    """(``bubble_s``, ``transfer_exposed_s``) in one go."""
+    arguments = (schedule_code, pp, num_micro_batches, virtual_stages, forward_s, input_grad_s, weight_grad_s)
+    bubble = _idle_s(*arguments, 0.0)
+    return bubble, _idle_s(*arguments, transfer_s) - bubble
 
 
 def step_s_uneven(

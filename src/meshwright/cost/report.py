@@ -45,7 +45,7 @@ def traffic_of(setting: Setting, step: Base, time_s: dict[str, float]) -> tuple[
         group = getattr(setting.placement, call.group)
         size = int(group.degree)
         payload = float(call.payload_bytes)
-        if size < 2 or counted.calls_per_step <= 0 or payload <= 0:
+        if size < 2 or counted.calls_per_step <= 0 or payload <= 0 or not setting.network.levels:
             continue
         seconds = counted.calls_per_step * float(setting.call_s(call))
         key = (call.axis, call.collective, int(setting.network.outermost(group)), size, payload, counted.part)

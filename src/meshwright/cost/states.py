@@ -7,7 +7,8 @@ Model states follow Rajbhandari et al. 2020 (ZeRO, section 3.1); FSDP follows Zh
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -127,10 +128,13 @@ def _piece(setting: Setting, dense: Any, expert: Any) -> Piece:
     )
 
 
-def map_pieces(held: States, change: Any) -> States:
-    """The same states with every array passed through `change`."""
+def map_pieces(held: States, change: Callable[[Any], Any], joined: bool = False) -> States:
+    """The same states with every array passed through `change`. `joined` puts all bytes into `weights`, for when only the
+    sum matters."""
 
     def piece(each: Piece) -> Piece:
+        if joined:
+            each = replace(each, weights=each.bytes, gradients=0.0, optimizer=0.0, parameters=0.0)
         return Piece(**{field.name: change(getattr(each, field.name)) for field in fields(Piece)})
 
     return States(

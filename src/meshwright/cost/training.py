@@ -35,23 +35,41 @@ from meshwright.spec.workload import Training
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """A step without its model states. `time_s` holds exposed seconds by part; `forward_s` and `backward_s` are one
-    micro-batch on the slowest rank, behind which data-parallel communication hides; `kept` are the bytes of each class of
-    ranks by part; `fixed_communication_s` is data-parallel communication that never hides."""
+    """A step without its model states.
+
+    `forward_s`, `input_s` and `weight_s` are one micro-batch on the slowest rank (recompute and exposed communication
+    included), behind which data-parallel communication hides; `kept` are the bytes of each class of ranks by part;
+    `fixed_communication_s` is data-parallel communication that never hides.
+    """
 
     classes: tuple[StageClass, ...]
     slowest: StageClass
-    time_s: dict[str, Any]
-    hidden_s: dict[str, Any]
-    forward_s: Any
-    backward_s: Any
+    layers: tuple[PieceTime, ...]
+    embedding: PieceTime
+    head: PieceTime
     micro_batches: Any
+    forward_s: Any
+    input_s: Any
+    weight_s: Any
+    regather_s: Any
+    bubble_s: Any
+    transfer_s: Any
+    offload_s: Any
+    overhead_s: float
     kept: tuple[dict[str, Any], ...]
     fixed_communication_s: Any
 
     def lower_bound_s(self) -> Array:
         """The step if data-parallel communication and the optimizer took no time."""
-        return add_up(self.time_s.values())
+        micro_batch_s = self.forward_s + self.input_s + self.weight_s + self.regather_s
+        waits = add_up((self.bubble_s, self.transfer_s, self.offload_s))
+        return np.asarray(self.micro_batches * micro_batch_s + waits + self.overhead_s)
+
+    def weigh(self, part: str) -> Any:
+        """Seconds of one part on the slowest rank per micro-batch."""
+        return self.slowest.weigh(
+            [getattr(layer, part) for layer in self.layers], getattr(self.embedding, part), getattr(self.head, part)
+        )
 
 
 def settle(model: Model, cluster: Cluster, software: Software, workload: Training, plans: PlanTable) -> Setting:
@@ -77,42 +95,34 @@ def base(setting: Setting) -> Base:
     stage = _slowest(classes, layers, embedding, head)
 
     def weigh(part: str) -> Any:
-        """Seconds of one part on the slowest rank per micro-batch."""
         return stage.weigh([getattr(layer, part) for layer in layers], getattr(embedding, part), getattr(head, part))
 
     m = setting.micro_batches
     hop_s, regather_s = _transfer_s(setting)
     forward_s, input_s, weight_s = weigh("forward_s"), weigh("input_gradient_s"), weigh("weight_gradient")
     shape = (plans.schedule, plans.pp, m, plans.virtual_stages)
-    transfer = pipeline.transfer_exposed_s(*shape, forward_s, input_s, weight_s, hop_s)
+    balanced_s, transfer_s = pipeline.waits_s(*shape, forward_s, input_s, weight_s, hop_s)
     if not software.transfer_overlap:
-        transfer = np.maximum(transfer, 2 * m * plans.virtual_stages * hop_s)
+        transfer_s = np.maximum(transfer_s, 2 * m * plans.virtual_stages * hop_s)
+    micro_batch_s = forward_s + input_s + weight_s
     mean_s = _mean_rank_s(setting, layers, embedding, head)
-    tied = traffic.tied_embedding_call(model, software, plans)
     return Base(
         classes=classes,
         slowest=stage,
-        time_s={
-            "compute": m * (weigh("forward") + weigh("input_gradient") + weight_s),
-            "recompute": m * weigh("recompute"),
-            "tensor_parallel": m * (weigh("tensor_forward") + weigh("tensor_backward") + regather_s),
-            "context_parallel": m * (weigh("context_forward") + weigh("context_backward")),
-            "expert_parallel": m * (weigh("expert_forward") + weigh("expert_backward")),
-            "pipeline_bubble": _bubble_s(setting, forward_s, input_s, weight_s, mean_s),
-            "pipeline_transfer": transfer,
-            "offload": _activation_offload_s(setting, stage, forward_s + input_s + weight_s),
-            "overhead": m * (weigh("overhead_forward") + weigh("overhead_backward")) + software.step_overhead_s,
-        },
-        hidden_s={
-            "tensor_parallel": m * weigh("hidden_tensor"),
-            "context_parallel": m * weigh("hidden_context"),
-            "expert_parallel": m * weigh("hidden_expert"),
-        },
-        forward_s=forward_s,
-        backward_s=input_s + weight_s,
+        layers=layers,
+        embedding=embedding,
+        head=head,
         micro_batches=m,
-        kept=tuple(kept_bytes(setting, each) for each in classes),
-        fixed_communication_s=setting.calls_s(tied, "step"),
+        forward_s=forward_s,
+        input_s=input_s,
+        weight_s=weight_s,
+        regather_s=regather_s,
+        bubble_s=balanced_s * _bubble_share(setting, micro_batch_s, mean_s),
+        transfer_s=transfer_s,
+        offload_s=_activation_offload_s(setting, stage, micro_batch_s),
+        overhead_s=software.step_overhead_s,
+        kept=kept_bytes(setting, classes),
+        fixed_communication_s=setting.calls_s(traffic.tied_embedding_call(model, software, plans), "step"),
     )
 
 
@@ -141,7 +151,7 @@ def data_parallel_s(software: Software, step: Base, held: States, sharding: Any)
     if not software.data_overlap:
         return work + step.fixed_communication_s, np.zeros(())
     whole = sharding == SHARD_PARAMETERS
-    once = step.backward_s + np.where(sharding > 0, step.forward_s, 0.0)
+    once = step.input_s + step.weight_s + np.where(sharding > 0, step.forward_s, 0.0)
     window = np.where(whole, step.micro_batches, 1) * once
     floor = np.maximum(1 / np.maximum(first.total_layers, 1), software.data_exposed_floor)
     hidden = np.minimum(work * (1 - floor), window)
@@ -173,14 +183,33 @@ def memory_bytes(software: Software, step: Base, kept: Iterable[Any], held: Stat
 def time_parts(software: Software, step: Base, held: States, sharding: Any) -> dict[str, Any]:
     """Exposed seconds by part; they add up to the step."""
     exposed, _ = data_parallel_s(software, step, held, sharding)
-    first = step.classes[0]
+    first, m = step.classes[0], step.micro_batches
     parts = {
-        **step.time_s,
+        "compute": m * (step.weigh("forward") + step.weigh("input_gradient") + step.weigh("weight_gradient")),
+        "recompute": m * step.weigh("recompute"),
+        "tensor_parallel": m * (step.weigh("tensor_forward") + step.weigh("tensor_backward") + step.regather_s),
+        "context_parallel": m * (step.weigh("context_forward") + step.weigh("context_backward")),
+        "expert_parallel": m * (step.weigh("expert_forward") + step.weigh("expert_backward")),
+        "pipeline_bubble": step.bubble_s,
+        "pipeline_transfer": step.transfer_s,
         "data_parallel": exposed,
         "optimizer": held.weigh(first, "update_s"),
-        "offload": step.time_s["offload"] + held.weigh(first, "offload_s"),
+        "offload": step.offload_s + held.weigh(first, "offload_s"),
+        "overhead": m * (step.weigh("overhead_forward") + step.weigh("overhead_backward")) + step.overhead_s,
     }
     return {part: parts[part] for part in TIME_PARTS}
+
+
+def hidden_parts(software: Software, step: Base, held: States, sharding: Any) -> dict[str, Any]:
+    """Seconds of communication that runs beside the computation, by part."""
+    _, hidden = data_parallel_s(software, step, held, sharding)
+    m = step.micro_batches
+    return {
+        "tensor_parallel": m * step.weigh("hidden_tensor"),
+        "context_parallel": m * step.weigh("hidden_context"),
+        "expert_parallel": m * step.weigh("hidden_expert"),
+        "data_parallel": hidden,
+    }
 
 
 def memory_parts(software: Software, step: Base, index: int, held: States) -> dict[str, Any]:
@@ -249,14 +278,12 @@ def _mean_rank_s(setting: Setting, layers: tuple[PieceTime, ...], embedding: Pie
     return total / setting.plans.pp
 
 
-def _bubble_s(setting: Setting, forward_s: Any, input_s: Any, weight_s: Any, mean_s: Any) -> Any:
-    """What the slowest rank waits for in the schedule: the balanced bubble, shorter where the other ranks are faster and
-    longer where virtual stages are unequal (`pipeline.step_s_uneven`)."""
+def _bubble_share(setting: Setting, micro_batch_s: Any, mean_s: Any) -> Any:
+    """What the slowest rank waits for, over the bubble of balanced stages: less where the other ranks are faster, more where
+    virtual stages are unequal (`pipeline.step_s_uneven`)."""
     plans = setting.plans
-    shape = (plans.schedule, plans.pp, setting.micro_batches, plans.virtual_stages)
-    balanced = pipeline.bubble_s(*shape, forward_s, input_s, weight_s)
-    share = (plans.pp * mean_s / (forward_s + input_s + weight_s) - 1) / np.maximum(plans.pp - 1, 1)
-    return balanced * share * chunk_unevenness(setting.model.num_layers, plans)
+    share = (plans.pp * mean_s / micro_batch_s - 1) / np.maximum(plans.pp - 1, 1)
+    return share * chunk_unevenness(setting.model.num_layers, plans)
 
 
 def _transfer_s(setting: Setting) -> tuple[Any, Any]:

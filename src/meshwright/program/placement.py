@@ -81,9 +81,10 @@ def signature(levels: tuple[Level, ...], plans: PlanTable) -> Array:
     for name in AXES:
         group = _axis_group(levels, strides[name], degree[name])
         parts.extend(group.members)
-        if any(level.kind == "torus" for level in levels):
-            parts.append(np.where(degree[name] > 1, strides[name], 0))
-    return np.stack(np.broadcast_arrays(*parts), axis=-1)
+        # the stride tells nothing more where there are switches only, except that an accelerator alone has no levels at all
+        torus = any(level.kind == "torus" for level in levels)
+        parts.append(np.where(degree[name] > 1, strides[name], 0) if torus else np.zeros_like(strides[name]))
+    return np.stack([np.broadcast_to(part, plans.shape) for part in parts], axis=-1)
 
 
 def _strides(plans: PlanTable) -> dict[str, Array]:

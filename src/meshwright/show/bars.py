@@ -19,8 +19,8 @@ def bar(share: float, width: int, style: str) -> Text:
 
 
 def gauge(parts: list[tuple[float, str]], whole: float, width: int) -> Text:
-    """Parts side by side against a whole: coloured segments, then what is left of it. Segments end where the running sum
-    says, so that rounding doesn't add up."""
+    """Parts side by side against a whole: coloured segments, then what is left of it. A segment ends where the running
+    sum says, so that rounding doesn't add up."""
     scale = max(whole, sum(size for size, _ in parts))
     text, done, running = Text(), 0, 0.0
     for size, style in parts:

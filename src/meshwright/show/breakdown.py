@@ -52,8 +52,7 @@ def time_chart(estimate: Estimate, width: int) -> Table:
             drawn = bar(value / longest, _bar_width(width), TIME_STYLES[part])
             table.add_row(name(part), shown(value), units.percent(value / step), drawn)
     table.add_section()
-    spread = f"{units.digits(estimate.step_time_low_s)} to {units.seconds(estimate.step_time_high_s)}"
-    table.add_row(_bold("step"), _bold(shown(step)), "100%", Text(f"likely {spread}", "bright_black"))
+    table.add_row(_bold("step"), _bold(shown(step)), "100%", "")
     return table
 
 

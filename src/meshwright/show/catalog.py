@@ -5,48 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rich import box
 from rich.table import Table
-from rich.text import Text
 
 from meshwright.show import units
+from meshwright.show.sheet import LEFT, PROSE, RIGHT, Column, Sheet, fitted
 
 Row = Mapping[str, Any]
-Column = tuple[str, str, Callable[[Row], str]]
+Cell = tuple[str, str, Callable[[Row], str]]
 """Title, side, and what to write of a row."""
-_ROOMY = 110
+_WIDE = 116
 
 
 def catalog_table(kind: str, rows: Sequence[Row], width: int) -> Table:
     """All entries of a kind, one row each."""
-    columns = list(_COLUMNS[kind])
-    if width >= _ROOMY and kind in _WIDE:
-        columns += _WIDE[kind]
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), pad_edge=False, collapse_padding=True)
-    for position, (title, side, _) in enumerate(columns):
-        table.add_column(
-            title,
-            justify="right" if side == "right" else "left",
-            no_wrap=side != "text",
-            style="bold" if position == 0 else "",
-            header_style="bright_black",
-            overflow="ellipsis" if side == "right" else "fold",
-        )
-    for row in rows:
-        table.add_row(*(Text(write(row)) for _, _, write in columns))
-    return table
+    cells = (*_COLUMNS[kind], *(_ALSO.get(kind, ()) if width >= _WIDE else ()))
+    columns = [Column(title, side, "" if position else "bold") for position, (title, side, _) in enumerate(cells)]
+    return fitted(width, [Sheet(columns, [[write(row) for _, _, write in cells] for row in rows])])
 
 
-def catalog_summary(rows: Mapping[str, Sequence[Row]]) -> Table:
+def catalog_summary(rows: Mapping[str, Sequence[Row]], width: int) -> Table:
     """How many entries each kind has, and some of their names."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), pad_edge=False)
-    for title in ("catalog", "entries", "such as"):
-        table.add_column(title, header_style="bright_black", justify="right" if title == "entries" else "left")
-    for kind, entries in rows.items():
-        step = max(1, len(entries) // 5)
-        names = ", ".join(str(row["name"]) for row in entries[step // 2 :: step][:5])
-        table.add_row(Text(kind, "bold"), str(len(entries)), names)
-    return table
+    columns = [Column("catalog", style="bold"), Column("entries", RIGHT), Column("such as", PROSE)]
+    return fitted(width, [Sheet(columns, [(kind, str(len(each)), _some(each)) for kind, each in rows.items()])])
+
+
+def _some(entries: Sequence[Row]) -> str:
+    step = max(1, len(entries) // 5)
+    return ", ".join(str(row["name"]) for row in entries[step // 2 :: step][:5])
 
 
 # -- columns
@@ -64,12 +49,12 @@ def _scaled(key: str, unit: float, places: int = 0) -> Callable[[Row], str]:
     return lambda row: "" if row[key] is None else f"{row[key] / unit:,.{places}f}"
 
 
-def _tera(dtype: str) -> Column:
+def _tera(dtype: str) -> Cell:
     def write(row: Row) -> str:
         value = row[f"{dtype}_flops_per_s"]
         return "" if value is None else units.digits(value / 1e12)
 
-    return (dtype, "right", write)
+    return (dtype, RIGHT, write)
 
 
 def _active(row: Row) -> str:
@@ -80,7 +65,7 @@ def _active(row: Row) -> str:
 def _levels(row: Row) -> str:
     if row["levels"] is None:
         return "write NAME with a size"
-    inner = [f"{level['name']} {level['size']} at {units.rate(level['bytes_per_s'])}" for level in row["levels"]]
+    inner = [f"{level['name']} {level['size']}: {units.rate(level['bytes_per_s'])}" for level in row["levels"]]
     return ", ".join(inner) or "one accelerator"
 
 
@@ -90,45 +75,45 @@ def _fabric(row: Row) -> str:
 
 
 _DTYPES = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4")
-_COLUMNS: dict[str, tuple[Column, ...]] = {
+_COLUMNS: dict[str, tuple[Cell, ...]] = {
     "models": (
-        ("model", "left", _plain("name")),
-        ("layers", "right", _plain("layers")),
-        ("hidden", "right", _whole("hidden")),
-        ("heads", "right", _plain("heads")),
-        ("kv", "right", _plain("kv_heads")),
-        ("parameters", "right", _whole("parameters")),
-        ("", "right", lambda row: units.count(row["parameters"])),
-        ("active", "right", _active),
+        ("model", LEFT, _plain("name")),
+        ("layers", RIGHT, _plain("layers")),
+        ("hidden", RIGHT, _whole("hidden")),
+        ("heads", RIGHT, _plain("heads")),
+        ("kv", RIGHT, _plain("kv_heads")),
+        ("parameters", RIGHT, _whole("parameters")),
+        ("", RIGHT, lambda row: units.count(row["parameters"])),
+        ("active", RIGHT, _active),
     ),
     "accelerators": (
-        ("accelerator", "left", _plain("name")),
-        ("GiB", "right", _scaled("memory_gib", 1, 1)),
-        ("GB/s", "right", _scaled("memory_bytes_per_s", 1e9)),
+        ("accelerator", LEFT, _plain("name")),
+        ("GiB", RIGHT, _scaled("memory_gib", 1, 1)),
+        ("GB/s", RIGHT, _scaled("memory_bytes_per_s", 1e9)),
         *(_tera(dtype) for dtype in _DTYPES),
     ),
     "clusters": (
-        ("preset", "left", _plain("name")),
-        ("accelerators", "left", lambda row: f"{row['accelerators_per_node'] or 'N'} × {row['accelerator']}"),
-        ("inside a node, per accelerator", "text", _levels),
-        ("between nodes, per node", "text", _fabric),
+        ("preset", LEFT, _plain("name")),
+        ("accelerators", LEFT, lambda row: f"{row['accelerators_per_node'] or 'N'} × {row['accelerator']}"),
+        ("links, per accelerator", PROSE, _levels),
+        ("fabric, per node", PROSE, _fabric),
     ),
     "fabrics": (
-        ("fabric", "left", _plain("name")),
-        ("Gb/s", "right", _scaled("port_bytes_per_s", 1e9 / 8)),
-        ("ports of a node", "left", _plain("ports_per_node")),
-        ("reached", "right", lambda row: units.percent(row["efficiency"])),
-        ("latency", "right", lambda row: units.seconds(row["latency_s"])),
-        ("", "text", _plain("title")),
+        ("fabric", LEFT, _plain("name")),
+        ("Gb/s", RIGHT, _scaled("port_bytes_per_s", 1e9 / 8)),
+        ("ports of a node", LEFT, _plain("ports_per_node")),
+        ("reached", RIGHT, lambda row: units.percent(row["efficiency"])),
+        ("latency", RIGHT, lambda row: units.seconds(row["latency_s"])),
+        ("", PROSE, _plain("title")),
     ),
     "software": (
-        ("software", "left", _plain("name")),
-        ("year", "right", lambda row: str(row["year"] or "")),
-        ("", "text", _plain("title")),
+        ("software", LEFT, _plain("name")),
+        ("year", RIGHT, lambda row: str(row["year"] or "")),
+        ("", PROSE, _plain("title")),
     ),
 }
-_WIDE: dict[str, tuple[Column, ...]] = {
-    "models": (("context", "right", _whole("context_length")),),
-    "accelerators": (("peaks in dense TFLOP/s", "text", _plain("title")),),
-    "clusters": (("", "text", _plain("title")),),
+_ALSO: dict[str, tuple[Cell, ...]] = {
+    "models": (("context", RIGHT, _whole("context_length")),),
+    "accelerators": (("(peaks: dense TFLOP/s)", PROSE, _plain("title")),),
+    "clusters": (("", PROSE, _plain("title")),),
 }

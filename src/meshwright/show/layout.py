@@ -74,13 +74,11 @@ def order_matters(plan: Plan) -> bool:
 
 
 def layers_text(layers: tuple[int, ...]) -> str:
-    """Layers per stage in few words: `20 each`, `3 × 11, 1 × 7`."""
+    """Layers per stage in few words: `20`, or `11, 3 × 12` where stages differ."""
     runs = [(size, len(list(run))) for size, run in groupby(layers)]
     if len(runs) == 1:
-        return f"{runs[0][0]} in each of {len(layers)} stages" if len(layers) > 1 else f"all {runs[0][0]}"
-    if len(runs) > 6:
-        return ",".join(map(str, layers))
-    return ", ".join(f"{length} stages of {size}" if length > 1 else f"1 of {size}" for size, length in runs)
+        return str(runs[0][0])
+    return ", ".join(f"{length} × {size}" if length > 2 else ", ".join([str(size)] * length) for size, length in runs)
 
 
 def axes_table(estimate: Estimate) -> Table:

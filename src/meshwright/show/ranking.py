@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from meshwright.show import units
 from meshwright.show.layout import order_matters
+from meshwright.show.sheet import LEFT, RIGHT, Column, Sheet, fitted
 from meshwright.spec.estimate import Estimate
-from meshwright.spec.plan import Plan
-
-if TYPE_CHECKING:
-    from meshwright.choose import Rejection
 
 REJECTED_SHOWN = 6
-_ROOMY = 104
-"""Columns from which names are written out."""
 _SHORT = {
     "selective": "select",
     "optimizer": "optim",
     "gradients": "grads",
     "parameters": "params",
+    "activations": "activ",
     "interleaved": "inter",
     "zero-bubble-v": "zb-v",
     "dualpipe-v": "dual-v",
@@ -32,43 +27,52 @@ _SHORT = {
 
 
 def ranking_table(plans: Sequence[Estimate], width: int) -> Table:
-    """One row per plan, best first. Axes that all plans leave at 1 have no column."""
-    roomy = width >= _ROOMY
-    used = [axis for axis in ("tp", "cp", "ep", "pp", "dp") if any(getattr(each.plan, axis) > 1 for each in plans)]
-    columns = [("#", "right"), *((axis, "right") for axis in used or ["dp"])]
-    columns += [("micro-batch" if roomy else "mb", "right"), ("schedule", "left")]
-    columns += [("recompute" if roomy else "recomp", "left"), ("sharding" if roomy else "shard", "left")]
-    if any(each.plan.offload != "none" for each in plans):
-        columns.append(("offload", "left"))
-    if any(order_matters(each.plan) for each in plans):
-        columns.append(("order", "left"))
-    columns += [("step", "right"), ("vs best", "right"), ("memory" if roomy else "GiB", "right"), ("MFU", "right")]
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), pad_edge=False)
-    for title, side in columns:
-        table.add_column(
-            title, justify="right" if side == "right" else "left", no_wrap=True, header_style="bright_black"
-        )
-    for number, each in enumerate(plans, 1):
-        cells = _cells(each, plans[0], used or ["dp"], roomy)
-        chosen = [cells[title] if title in cells else str(number) for title, _ in columns]
-        table.add_row(*chosen, style="bold" if number == 1 else "")
-    return table
+    """One row per plan, best first. What is the same trivial value in all plans has no column."""
+    return fitted(width, [_sheet(plans, written_out=True), _sheet(plans, written_out=False)])
 
 
-def _cells(each: Estimate, best: Estimate, axes: list[str], roomy: bool) -> dict[str, str]:
+def _sheet(plans: Sequence[Estimate], written_out: bool) -> Sheet:
+    cells = [_cells(each, plans[0], written_out) for each in plans]
+    trivial = {"ep": "1", "cp": "1", "offload": "none", "order": "usual"}
+    shown = [title for title in cells[0] if any(row[title] != trivial.get(title) for row in cells)]
+    columns = [Column("#", RIGHT), *(Column(_title(title, written_out), _SIDES.get(title, RIGHT)) for title in shown)]
+    rows = [(str(number), *(row[title] for title in shown)) for number, row in enumerate(cells, 1)]
+    return Sheet(columns, rows, strong=0)
+
+
+_SIDES = dict.fromkeys(("schedule", "recompute", "sharding", "offload", "order"), LEFT)
+_SHORT_TITLES = {"micro-batch": "mb", "recompute": "recomp", "sharding": "shard", "vs best": "vs"}
+
+
+def _title(title: str, written_out: bool) -> str:
+    return title if written_out else _SHORT_TITLES.get(title, title)
+
+
+def _cells(each: Estimate, best: Estimate, written_out: bool) -> dict[str, str]:
+    """Title → text, in the order of the columns."""
+
+    def word(text: str) -> str:
+        return text if written_out else _SHORT.get(text, text)
+
     plan = each.plan
-    micro, schedule = str(plan.micro_batch), _word(plan.schedule, roomy) if plan.pp > 1 else "-"
+    schedule = word(plan.schedule) if plan.pp > 1 else "-"
     if plan.virtual_stages > 1 and plan.schedule == "interleaved":
         schedule += f" ×{plan.virtual_stages}"
-    memory = each.memory_total_bytes
+    sharding = word(plan.sharding)
+    if 0 < plan.shard_group < plan.data_ranks and plan.sharding != "none":
+        sharding += f" ÷{plan.shard_group}"
     return {
-        **{axis: str(getattr(plan, axis)) for axis in axes},
-        **{"micro-batch": micro, "mb": micro, "schedule": schedule},
-        **{"recompute": plan.recompute, "recomp": _word(plan.recompute, roomy)},
-        **{"sharding": _sharding(plan, roomy), "shard": _sharding(plan, roomy)},
-        **{"offload": plan.offload, "order": ",".join(plan.order) if order_matters(plan) else "usual"},
-        **{"step": units.seconds(each.step_time_s), "vs best": _against(each, best)},
-        **{"memory": units.gib(memory), "GiB": f"{memory / units.GIB:.1f}", "MFU": units.percent(each.mfu)},
+        **{axis: str(getattr(plan, axis)) for axis in ("tp", "cp", "ep", "pp", "dp")},
+        "micro-batch": str(plan.micro_batch),
+        "schedule": schedule,
+        "recompute": word(plan.recompute),
+        "sharding": sharding,
+        "offload": word(plan.offload),
+        "order": ",".join(plan.order) if order_matters(plan) else "usual",
+        "step": units.seconds(each.step_time_s),
+        "vs best": _against(each, best),
+        "GiB": f"{each.memory_total_bytes / units.GIB:.1f}",
+        "MFU": units.percent(each.mfu),
     }
 
 
@@ -98,12 +102,3 @@ def _against(each: Estimate, best: Estimate) -> str:
     if each is best:
         return "best"
     return f"{'+' if ratio >= 0 else '-'}{units.percent(abs(ratio))}"
-
-
-def _sharding(plan: Plan, roomy: bool) -> str:
-    text = _word(plan.sharding, roomy)
-    return f"{text} ÷{plan.shard_group}" if 0 < plan.shard_group < plan.data_ranks and plan.sharding != "none" else text
-
-
-def _word(text: str, roomy: bool) -> str:
-    return text if roomy else _SHORT.get(text, text)

@@ -14,7 +14,7 @@ from rich.text import Text
 from meshwright.show import units
 from meshwright.show.breakdown import memory_chart, time_chart
 from meshwright.show.console import write
-from meshwright.show.header import header, header_of
+from meshwright.show.header import DOT, header, header_of
 from meshwright.show.layout import Wrapped, axes_table, flags, layers_text
 from meshwright.show.ranking import ranking_table, rejected_table
 from meshwright.show.throughput import throughput
@@ -52,7 +52,7 @@ def show_ranking(
         if len(rows) > 1:
             parts += section("Layouts, the best plan of each", ranking_table(rows, width))
     if ranking.rejected:
-        parts += section("Not possible" if best is not None else "Tried", rejected_table(ranking.rejected, width))
+        parts += section("Ruled out", rejected_table(ranking.rejected, width))
     parts += ["", Text(_footer(ranking), "bright_black")]
     _print(console, parts)
 
@@ -79,8 +79,8 @@ def idle_warning(ranking: Ranking) -> str:
     """What stays unused; empty where all accelerators work."""
     if not ranking.idle_accelerators or ranking.best is None:
         return ""
-    total = ranking.accelerators_used + ranking.idle_accelerators
-    return f"the plan uses {ranking.accelerators_used:,} of {total:,} accelerators; {ranking.idle_accelerators:,} stay idle"
+    used, idle = ranking.accelerators_used, ranking.idle_accelerators
+    return f"the plan uses {used:,} of {used + idle:,} accelerators; {idle:,} stay idle"
 
 
 def problems(found: Sequence[Problem]) -> Table:
@@ -125,10 +125,10 @@ def _plan(estimate: Estimate) -> list[RenderableType]:
     layers = estimate.plan.layers_per_stage
     details = [f"{estimate.num_micro_batches:,} micro-batches"]
     if len(layers) > 1:
-        details.append(f"layers: {layers_text(layers)}")
+        details.append(f"layers per stage {layers_text(layers)}")
     if estimate.plan.pp > 1:
         details.append(f"pipeline {units.percent(estimate.pipeline_efficiency)} efficient")
-    return [Wrapped(flags(estimate.plan), "bold cyan"), Text(", ".join(details), "bright_black"), ""]
+    return [Wrapped(flags(estimate.plan), "bold cyan"), Text(DOT.join(details), "bright_black"), ""]
 
 
 def _charts(estimate: Estimate, width: int) -> list[RenderableType]:

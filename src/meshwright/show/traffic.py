@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-from rich import box
 from rich.table import Table
-from rich.text import Text
 
 from meshwright.show import units
+from meshwright.show.sheet import RIGHT, Column, Sheet, fitted
 from meshwright.spec.estimate import Estimate
-
-_ROOMY = 96
 
 
 def traffic_table(estimate: Estimate, width: int) -> Table:
-    """One row per kind of call. `payload` is the whole buffer of a call, `on the wire` what the rank sends in a step."""
-    roomy = width >= _ROOMY
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1 if roomy else 0, 0, 0), pad_edge=False)
-    titles = [("axis", "left"), ("collective", "left"), ("level", "left"), ("group" if roomy else "of", "right")]
-    titles += [("payload", "right"), ("calls", "right"), ("on the wire" if roomy else "wire", "right")]
-    titles += [("takes", "right"), ("exposed", "right")]
-    for title, side in titles:
-        table.add_column(
-            title,
-            justify="right" if side == "right" else "left",
-            no_wrap=True,
-            header_style="bright_black",
-            style="bold" if title == "axis" else "cyan" if title == "level" else "",
-        )
-    for each in estimate.traffic:
-        table.add_row(
+    """One row per kind of call. The payload is the whole buffer of a call; `sends` is what one rank puts on the wire in
+    a step."""
+    columns = [Column("axis", style="bold"), Column("collective"), Column("over", style="cyan")]
+    columns += [Column(title, RIGHT) for title in ("ranks", "payload", "calls", "sends", "takes", "exposed")]
+    rows = [
+        (
             each.axis,
             each.collective.replace("_", "-"),
-            Text(each.level),
+            each.level,
             f"{each.group_size:,}",
             units.traffic(each.payload_bytes_per_call),
             units.count(each.calls_per_step),
@@ -39,4 +26,6 @@ def traffic_table(estimate: Estimate, width: int) -> Table:
             units.seconds(each.seconds),
             units.seconds(each.exposed_s),
         )
-    return table
+        for each in estimate.traffic
+    ]
+    return fitted(width, [Sheet(columns, rows)])

@@ -60,7 +60,11 @@ def common_seconds(longest_s: float) -> Callable[[float], str]:
 
     def write(time_s: float) -> str:
         text = f"{time_s / size:,.{places}f}"
-        return f"<{10**-places:.{places}f} {unit}" if time_s > 0 and float(text.replace(",", "")) == 0 else f"{text} {unit}"
+        return (
+            f"<{10**-places:.{places}f} {unit}"
+            if time_s > 0 and float(text.replace(",", "")) == 0
+            else f"{text} {unit}"
+        )
 
     return write
 

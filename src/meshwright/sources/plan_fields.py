@@ -37,9 +37,11 @@ def _choice(options: tuple[str, ...]) -> Check:
 
 def _order(where: str, key: str, value: Any) -> tuple[str, ...]:
     rule = f"each of {', '.join(AXES)} once, innermost (adjacent ranks) first, such as {ORDER_EXAMPLE}"
-    if not isinstance(value, list | tuple) or sorted(map(str, value)) != sorted(AXES):
-        raise checks.wrong(where, key, ",".join(map(str, value)) if isinstance(value, list) else value, rule)
-    return tuple(value)
+    names = [str(name) for name in value if name != "ep"] if isinstance(value, list | tuple) else []
+    if sorted(names) != sorted(AXES):
+        shown = ",".join(map(str, value)) if isinstance(value, list | tuple) else value
+        raise checks.wrong(where, key, shown, rule)
+    return tuple(names)
 
 
 def _layers(where: str, key: str, value: Any) -> tuple[int, ...]:
@@ -146,7 +148,7 @@ def whole_from_text(text: str, key: str, most: int = MOST_SEQUENCES) -> int:
     """A whole number of at least 1, written in digits."""
     if re.fullmatch(r"-?[0-9]{1,18}", text.strip()):
         return checks.whole("", key, int(text), 1, most)
-    number = _float(text)
+    number = None if text.strip()[-1:].isalpha() else _float(text)  # who writes 4k may mean 4000 or 4096
     nearest = None if number is None else int(min(max(round(number), 1), most))
     raise checks.wrong("", key, text, f"a whole number from 1 to {most:,}, in digits", nearest)
 

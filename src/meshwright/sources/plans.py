@@ -110,7 +110,9 @@ def save_plan(estimate: Estimate, path: str | Path, model_text: str = "") -> Non
     software profiles are kept by name, any other is written out. Raises InputError where the file can't be written, or
     where the text names another model.
     """
-    write_whole(path, yaml.safe_dump(plan_content(estimate, model_text), sort_keys=False, allow_unicode=True, width=120))
+    write_whole(
+        path, yaml.safe_dump(plan_content(estimate, model_text), sort_keys=False, allow_unicode=True, width=120)
+    )
 
 
 def plan_content(estimate: Estimate, model_text: str = "") -> dict[str, Any]:
@@ -172,8 +174,8 @@ def _model(content: Fields, path: Path) -> tuple[Model, str]:
     stated = inner.whole("parameters", model.num_parameters)
     if stated != model.num_parameters:
         raise InputError(
-            f"model.parameters is {stated:,}, but {text} has {model.num_parameters:,}: it is not the model that the plan "
-            "was made for",
+            f"model.parameters is {stated:,}, but {text} has {model.num_parameters:,}: it is not the model that the "
+            "plan was made for",
             content.where,
             "plan again, or correct model.reference",
         )

@@ -131,7 +131,8 @@ class Estimate:
     @property
     def mfu(self) -> float:
         """Model FLOP/s over the dense peak of the dtype the matmuls run in."""
-        return self.model_flops_per_s_per_gpu / self.cluster.accelerator.peak(self.workload.dtype)
+        accelerator = self.cluster.accelerator
+        return self.model_flops_per_s_per_gpu / accelerator.peak(accelerator.unit(self.workload.dtype))
 
     @property
     def binding(self) -> str:
