@@ -1,7 +1,7 @@
 """How fast the search is: Llama-3.1-405B on 2,048 DGX H100, as a cold process and warm.
 
-Prints legal plans considered (time and memory computed), seconds, plans per second and peak memory. One process, one core.
-`BENCH_QUICK=1` repeats less.
+Prints legal plans considered (time and memory computed), seconds, plans per second and peak memory. One process, one
+core. `BENCH_QUICK=1` repeats less.
 """
 
 from __future__ import annotations

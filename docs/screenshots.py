@@ -19,14 +19,16 @@ from meshwright.show.terminal import show_ranking
 IMAGES = Path(__file__).resolve().parent / "images"
 WIDTH = 100
 PLAN = ("llama-3.1-70b", "32xdgx-a100-80g", mw.Training(global_batch=1024, seq_len=4096))
-THEME = TerminalTheme(
-    (22, 27, 34),
-    (214, 220, 228),
-    [(72, 79, 88), (255, 123, 114), (86, 211, 100), (227, 179, 65), (88, 166, 255), (188, 140, 255), (57, 197, 207),
-     (177, 186, 196)],
-    [(125, 133, 144), (255, 161, 152), (126, 231, 135), (242, 204, 96), (121, 192, 255), (210, 168, 255), (86, 212, 221),
-     (240, 246, 252)],
-)  # fmt: skip
+_NORMAL = ("484f58", "ff7b72", "56d364", "e3b341", "58a6ff", "bc8cff", "39c5cf", "b1bac4")
+_BRIGHT = ("7d8590", "ffa198", "7ee787", "f2cc60", "79c0ff", "d2a8ff", "56d4dd", "f0f6fc")
+
+
+def _rgb(text: str) -> tuple[int, int, int]:
+    red, green, blue = bytes.fromhex(text)
+    return red, green, blue
+
+
+THEME = TerminalTheme(_rgb("161b22"), _rgb("d6dce4"), list(map(_rgb, _NORMAL)), list(map(_rgb, _BRIGHT)))
 SVG = """\
 <svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
 <style>
@@ -64,7 +66,8 @@ def plan_picture() -> str:
     console = Console(
         width=WIDTH, file=io.StringIO(), force_terminal=True, color_system="truecolor", record=True, highlight=False
     )
-    show_ranking(ranking, model, machines, job, software, 10, console)
+    assert ranking.best is not None
+    show_ranking(ranking, ranking.best, 10, console)
     command = f"meshwright plan {name} --cluster {cluster} --global-batch {job.global_batch} --seq-len {job.seq_len}"
     return console.export_svg(title=f"$ {command}", theme=THEME, code_format=SVG, unique_id="plan")
 

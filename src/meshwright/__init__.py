@@ -163,3 +163,14 @@ class _Package(ModuleType):
 
 
 sys.modules[__name__].__class__ = _Package
+
+
+def _in_a_notebook() -> None:
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if shell is not None:
+        from meshwright.show.notebook import register
+
+        register(shell)
+
+
+_in_a_notebook()

@@ -40,7 +40,9 @@ def _value(name: str, value: Any) -> Any:
     if name == "layers_per_stage":
         counts = tuple(value) if isinstance(value, list | tuple) else ()
         if not counts or any(isinstance(count, bool) or not isinstance(count, int) or count < 1 for count in counts):
-            raise InputError(f"is {value!r}; it must list whole numbers of at least 1", where, "for example 20,20,20,20")
+            raise InputError(
+                f"is {value!r}; it must list whole numbers of at least 1", where, "for example 20,20,20,20"
+            )
         return counts
     least = 0 if name == "shard_group" else 1
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
@@ -49,7 +51,8 @@ def _value(name: str, value: Any) -> Any:
 
 
 def _order(value: Any, where: str) -> tuple[str, ...]:
-    """The four mesh axes, innermost first; `ep` may stand among them and is dropped: expert ranks lie inside dp × cp."""
+    """The four mesh axes, innermost first; `ep` may stand among them and is dropped: expert ranks lie inside dp ×
+    cp."""
     if not isinstance(value, str | list | tuple):
         value = (value,)
     names = tuple(value.split(",") if isinstance(value, str) else map(str, value))

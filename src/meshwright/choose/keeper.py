@@ -1,4 +1,5 @@
-"""What the search keeps: the best plans, and for each set of degrees the best that fits and the fastest that doesn't."""
+"""What the search keeps: the best plans, and for each set of degrees the best that fits and the fastest that
+doesn't."""
 
 from __future__ import annotations
 
@@ -72,7 +73,7 @@ class Keeper:
         degrees so far, and not far behind the best of all; or the last that is ranked."""
         best = (self._fitting[each][1].score if each in self._fitting else np.inf for each in layouts)
         of_layout = np.fromiter(best, dtype=float, count=len(layouts))
-        return np.maximum(np.minimum(of_layout, self._far()), self.bound())
+        return np.asarray(np.maximum(np.minimum(of_layout, self._far()), self.bound()))
 
     def _far(self) -> float:
         return SHOWN_TIMES * self._best[0][1].score if self._best else float("inf")
@@ -128,9 +129,7 @@ class Keeper:
             if layout not in self._fitting or key < self._fitting[layout][0]:
                 self._fitting[layout] = (key, candidate)
 
-    def _candidates(
-        self, priced: Priced, wanted: Array, positions: Array
-    ) -> list[tuple[tuple[Any, ...], Candidate]]:
+    def _candidates(self, priced: Priced, wanted: Array, positions: Array) -> list[tuple[tuple[Any, ...], Candidate]]:
         columns = priced.columns(positions)
         plans = PlanTable(**columns, layers_per_stage=priced.layers_per_stage)
         found = []

@@ -11,7 +11,8 @@ OBJECTIVES = ("throughput", "latency", "cost", "memory", "fewest")
 
 
 def score(objective: str, step_time_s: Any, memory_bytes: Any, accelerators: int) -> Any:
-    """Lower is better. Throughput and cost compare plans of different sizes: accelerator-seconds, or seconds, per step."""
+    """Lower is better. Throughput and cost compare plans of different sizes: accelerator-seconds, or seconds, per
+    step."""
     if objective == "memory":
         return memory_bytes
     if objective == "cost":
@@ -20,8 +21,8 @@ def score(objective: str, step_time_s: Any, memory_bytes: Any, accelerators: int
 
 
 def sizes(objective: str, cluster: Cluster) -> list[int]:
-    """Numbers of accelerators to consider, in the order to try them: all that the cluster has, then, where the batch can't
-    fill it, fewer; the smallest first where few are wanted; every size where money is."""
+    """Numbers of accelerators to consider, in the order to try them: all that the cluster has, then, where the batch
+    can't fill it, fewer; the smallest first where few are wanted; every size where money is."""
     every = cluster_sizes(cluster)
     return every if objective in ("fewest", "cost") else every[::-1]
 

@@ -25,9 +25,9 @@ from meshwright.spec.workload import Training
 
 @dataclass(frozen=True)
 class Ranking:
-    """`ranked`: the best plans that fit, best first. `by_layout`: the best that fits for each set of degrees, as far as it
-    takes at most twice the best's time. `rejected`: what was ruled out, partly given plans among them. `considered`: legal
-    plans whose time and memory were computed."""
+    """`ranked`: the best plans that fit, best first. `by_layout`: the best that fits for each set of degrees, as far
+    as it takes at most twice the best's time. `rejected`: what was ruled out, partly given plans among them.
+    `considered`: legal plans whose time and memory were computed."""
 
     objective: str
     ranked: tuple[Estimate, ...]
@@ -108,10 +108,9 @@ def _search_sizes(job: Job, pins: Fixed, objective: str, top: int) -> tuple[int,
             return size, replace(found, considered=considered)
         if best is None or _better(found, best[1]):
             best = size, found
-        if found.considered or found.too_large:
-            # the accelerators can be filled; that nothing fits is the answer, and fewer would not fit either
-            if objective not in ("cost", "fewest"):
-                break
+        # where the accelerators can be filled, that nothing fits is the answer: fewer would not fit either
+        if (found.considered or found.too_large) and objective not in ("cost", "fewest"):
+            break
     assert best is not None
     return best[0], replace(best[1], considered=considered)
 

@@ -1,4 +1,5 @@
-"""Short reasons for a ranking: what forced a split, what binds, what was ruled out and by which rule or how many bytes."""
+"""Short reasons for a ranking: what forced a split, what binds, what was ruled out and by which rule or how many
+bytes."""
 
 from __future__ import annotations
 
@@ -31,8 +32,8 @@ class Rejection:
 
 
 def rejections(job: Job, pins: Fixed, found: Found, ranked: tuple[Estimate, ...]) -> tuple[Rejection, ...]:
-    """The fastest layouts that don't fit however they are sharded, as far as they would beat the best; then degrees that
-    break a rule."""
+    """The fastest layouts that don't fit however they are sharded, as far as they would beat the best; then degrees
+    that break a rule."""
     limit = ranked[0].step_time_s if ranked else float("inf")
     rejected = []
     for bound_s, plan in found.too_large[:_MOST_TOO_LARGE]:

@@ -1,14 +1,14 @@
 """The search: every block of the space priced, the best plans kept.
 
-A block is priced in three steps: a lower bound of the time of each row; what doesn't depend on sharding for every cell
-(row, schedule, recompute), which bounds its time and memory; and every way of sharding for the cells that remain. What is
-left out on the way, by name, and why it loses nothing:
+A block is priced in three steps: a lower bound of the time of each row; what doesn't depend on sharding for every
+cell (row, schedule, recompute), which bounds its time and memory; and every way of sharding for the cells that
+remain. What is left out on the way, by name, and why it loses nothing:
 
 - `never-fits`: the cell doesn't fit even if every state were sharded as far as it goes.
-- `slower-than-its-layout`: the bound of the row or cell is already slower than a finished plan of the same degrees and than
-  every plan ranked so far.
-- `offload-if-needed`: offload makes no plan faster, so it is tried last, and only for plans that don't fit without it and
-  could still be ranked.
+- `slower-than-its-layout`: the bound of the row or cell is already slower than a finished plan of the same degrees
+  and than every plan ranked so far.
+- `offload-if-needed`: offload makes no plan faster, so it is tried last, and only for plans that don't fit without it
+  and could still be ranked.
 
 Ties are broken by the plan itself (`keeper.KEYS`), so the ranking doesn't depend on how the space is cut.
 """
@@ -45,10 +45,9 @@ _ROWS_AT_ONCE = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """`ranked`: the best plans that fit; `by_layout`: the best that fits for each set of degrees, as far
-    as it takes at most twice the best's time; `too_large`: for each set
-    of degrees, (seconds it takes at least, plan) of the fastest that can't fit; `considered`: legal plans priced, memory
-    included."""
+    """`ranked`: the best plans that fit; `by_layout`: the best that fits for each set of degrees, as far as it takes
+    at most twice the best's time; `too_large`: for each set of degrees, (seconds it takes at least, plan) of the
+    fastest that can't fit; `considered`: legal plans priced, memory included."""
 
     ranked: list[Candidate]
     by_layout: list[Candidate]
@@ -108,9 +107,10 @@ def _pieces(block: PlanTable, bounds: Array, keep: Keeper) -> Iterator[PlanTable
 
 
 def _rows_of(block: PlanTable, rows: Array) -> PlanTable:
-    return replace(
-        block, **{name: array[rows] for name, array in block.arrays().items() if array.ndim == 4 and array.shape[0] > 1}
-    )
+    arrays: dict[str, Any] = {
+        name: array[rows] for name, array in block.arrays().items() if array.ndim == 4 and array.shape[0] > 1
+    }
+    return replace(block, **arrays)
 
 
 # -- one piece of a block: axes (row, schedule, recompute, sharding)
@@ -138,7 +138,9 @@ class _Priced:
 
     def least_bytes(self) -> Array:
         """Bytes of the fullest rank under the sharding that leaves it least of each state."""
-        least = map_pieces(self.held, lambda array: np.min(array, axis=3, keepdims=True) if np.ndim(array) == 4 else array)
+        least = map_pieces(
+            self.held, lambda array: np.min(array, axis=3, keepdims=True) if np.ndim(array) == 4 else array
+        )
         return memory_bytes(self.job.software, self.step, self.kept, least)
 
     def sharded(self, cells: Array) -> tuple[Array, Array, tuple[Array, ...]]:
@@ -182,8 +184,8 @@ def _of_cells(array: Array, shape: tuple[int, ...]) -> Array:
 
 
 def _promising(piece: _Priced, possible: Array, lower_bound: Array, keep: Keeper) -> Array:
-    """Mask of the cells that may still beat what is kept, after the most promising cell of each row has met every way of
-    sharding."""
+    """Mask of the cells that may still beat what is kept, after the most promising cell of each row has met every way
+    of sharding."""
     if keep.objective == "memory" or not possible.any():
         return possible
     seconds = np.where(possible, lower_bound, np.inf).reshape(possible.shape[0], -1)
@@ -262,7 +264,8 @@ class _Picker:
             return array.reshape(())
         array = array.reshape((1,) * (4 - array.ndim) + array.shape)
         where = tuple(
-            axis if size > 1 else np.zeros(1, dtype=np.intp) for axis, size in zip(self.index, array.shape, strict=False)
+            axis if size > 1 else np.zeros(1, dtype=np.intp)
+            for axis, size in zip(self.index, array.shape, strict=False)
         )
         return array[where]
 
@@ -323,7 +326,7 @@ def _cells_as_rows(plans: PlanTable, where: tuple[Array, ...]) -> PlanTable:
     """The cells as rows of a table of their own, with the same ways of sharding."""
     cells = plans.shape[:3]
     ways = ("sharding", "shard_group")
-    arrays = {
+    arrays: dict[str, Any] = {
         name: array if name in ways else np.broadcast_to(array, (*cells, 1))[..., 0][where][:, None, None, None]
         for name, array in plans.arrays().items()
         if name != "offload"

@@ -1,8 +1,8 @@
 """Every legal plan for a number of accelerators, as blocks of open grids.
 
-One block holds the plans of one (tp, pp): then dp × cp is fixed and so are the shard groups, the schedules and the virtual
-stages that can be. Axis 0 lists (cp, ep, order, sequence parallel, micro-batch), axis 1 (schedule, virtual stages), axis 2
-recompute, axis 3 (sharding, shard group).
+One block holds the plans of one (tp, pp): then dp × cp is fixed and so are the shard groups, the schedules and the
+virtual stages that can be. Axis 0 lists (cp, ep, order, sequence parallel, micro-batch), axis 1 (schedule, virtual
+stages), axis 2 recompute, axis 3 (sharding, shard group).
 
 What is left out, by name, and why it loses nothing (brute force in `tests/choose` holds it to that):
 
@@ -171,4 +171,3 @@ def _shards(fixed: Fixed, data_ranks: int) -> list[tuple[int, int]]:
 
 def _pinned(fixed: Fixed, name: str, options: list[Any]) -> list[Any]:
     return [fixed[name]] if name in fixed else options
-

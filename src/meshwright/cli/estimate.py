@@ -43,13 +43,14 @@ def _estimate(model: str, job: JobOptions, pinned: PlanOptions, output: OutputOp
         found = mw.estimate(asked.model, asked.cluster, asked.workload, plan, asked.software)
     else:
         found = completed(asked)
-    for warning in warnings_of(asked.cluster):
-        note("warning", warning)
+    found = replace(found, cluster=asked.cluster)  # the planner prices the part that a plan uses
     if output.as_json:
+        for warning in warnings_of(found.cluster, found.plan.world_size, found):
+            note("warning", warning)
         typer.echo(to_json(estimate_document(found)))
     else:
         show_estimate(found, console())
     if output.save is not None:
-        mw.save_plan(replace(found, cluster=asked.cluster), output.save, asked.model_text)
+        mw.save_plan(found, output.save, asked.model_text)
         note("note", f"the plan is in {output.save}")
     return ANSWERED if found.valid and found.fits else NO

@@ -39,7 +39,7 @@ def _plan(model: str, job: JobOptions, objective: str, top: str, pinned: PlanOpt
     from meshwright.cli.request import read_request
     from meshwright.show.console import console
     from meshwright.show.document import ranking_document, to_json
-    from meshwright.show.terminal import idle_warning, show_ranking, warnings_of
+    from meshwright.show.terminal import show_ranking, warnings_of
     from meshwright.sources import checks
     from meshwright.sources.plan_fields import whole_from_text
     from meshwright.sources.whole_files import check_writable
@@ -52,12 +52,12 @@ def _plan(model: str, job: JobOptions, objective: str, top: str, pinned: PlanOpt
     ranking = mw.choose(
         asked.model, asked.cluster, asked.workload, asked.software, objective=wanted, top=count, fixed=asked.pins
     )
-    for warning in filter(None, (*warnings_of(asked.cluster), idle_warning(ranking))):
-        note("warning", warning)
     if output.as_json:
+        for warning in warnings_of(asked.cluster, ranking.accelerators_used, ranking.best):
+            note("warning", warning)
         typer.echo(to_json(ranking_document(ranking)))
     else:
-        show_ranking(ranking, asked.model, asked.cluster, asked.workload, asked.software, count, console())
+        show_ranking(ranking, asked, count, console())
     if ranking.best is None:
         if output.save is not None:
             note("note", f"{output.save} is not written: there is no plan")

@@ -28,12 +28,12 @@ from meshwright.spec.plan import (
 def layer_activation_bytes(setting: Setting, layer: Layer, recompute: Any) -> Array:
     """Activations that one layer keeps per micro-batch under `recompute` (coded; broadcasts).
 
-    In 16 bits, per token: 2h for each norm's input, 2h for each block's input, queries, keys, values and the core's output,
-    1h for each dropout mask, and the MLP's inner activations; unfused attention keeps 5 bytes per score. Sequence
-    parallelism splits what tensor parallelism leaves whole.
+    In 16 bits, per token: 2h for each norm's input, 2h for each block's input, queries, keys, values and the core's
+    output, 1h for each dropout mask, and the MLP's inner activations; unfused attention keeps 5 bytes per score.
+    Sequence parallelism splits what tensor parallelism leaves whole.
     """
     model, software, plans = setting.model, setting.software, setting.plans
-    attention, mlp = layer.attention, layer.mlp
+    mlp = layer.mlp
     unit = setting.workload.activation_bytes
     sequence = np.where(plans.sequence_parallel, plans.tp, 1)
     h = model.hidden
@@ -117,14 +117,12 @@ def kept_bytes(setting: Setting, classes: tuple[StageClass, ...]) -> tuple[dict[
     return tuple(found)
 
 
-def _waiting_bytes(
-    setting: Setting, stage: StageClass, per_kind: list[Any], inputs: list[Any]
-) -> tuple[Any, Any]:
+def _waiting_bytes(setting: Setting, stage: StageClass, per_kind: list[Any], inputs: list[Any]) -> tuple[Any, Any]:
     """(activation bytes at the fuller of two instants, micro-batches in flight).
 
     Either most forwards wait for their backward, or, under schedules that split it, most micro-batches wait for their
-    weight gradients; those keep `inputs`, the matmuls' inputs and the gradients of their outputs, about what a layer keeps
-    without its norms' inputs. Virtual stages count as the largest.
+    weight gradients; those keep `inputs`, the matmuls' inputs and the gradients of their outputs, about what a layer
+    keeps without its norms' inputs. Virtual stages count as the largest.
     """
     plans = setting.plans
     arguments = (plans.schedule, plans.pp, setting.micro_batches, plans.virtual_stages, stage.rank)

@@ -1,8 +1,8 @@
 """Seconds of matmuls, attention cores and memory-bound kernels on one accelerator.
 
 A matmul takes the longer of its FLOPs at the rate that large aligned matmuls reach and its operands at memory speed
-(roofline, Williams et al. 2009); sharded dimensions that don't fill the matrix unit's tiles cost more. Attention is either
-a fused kernel, bound by FLOPs on the query-key pairs it needs, or unfused, bound by the traffic of its scores.
+(roofline, Williams et al. 2009); sharded dimensions that don't fill the matrix unit's tiles cost more. Attention is
+either a fused kernel, bound by FLOPs on the query-key pairs it needs, or unfused, bound by the traffic of its scores.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Device:
     element_bytes: int
     family: str
     host_bytes_per_s: float
-    """What copies to and from host memory reach; infinite where there is no link, so that rules and not divisions refuse
-    offload."""
+    """What copies to and from host memory reach; infinite where there is no link, so that rules and not divisions
+    refuse offload."""
     host_memory_bytes: float
     """Host memory that the rank's offloaded tensors may fill; infinite where it isn't known."""
 
@@ -72,22 +72,21 @@ def _efficiency(accelerator: Accelerator, dtype: str) -> float:
 def matmul_s(
     device: Device, software: Software, rows: Any, linear: Linear, plans: PlanTable, copies: Any = 1
 ) -> tuple[Array, Array, Array]:
-    """Seconds of (forward, input gradient, weight gradient) of `rows` tokens (per copy) with the tensor-parallel shard of
-    `linear`, run for `copies` matrices of that shape (experts).
+    """Seconds of (forward, input gradient, weight gradient) of `rows` tokens (per copy) with the tensor-parallel
+    shard of `linear`, run for `copies` matrices of that shape (experts).
 
-    The three have the same FLOPs but another shape: few rows, or a short summed dimension, keep the matrix unit from its
-    full rate. The weight gradient sums over the tokens.
+    The three have the same FLOPs but another shape: few rows, or a short summed dimension, keep the matrix unit from
+    its full rate. The weight gradient sums over the tokens.
     """
     inside, outside = (np.asarray(width) for width in shard_width(linear, plans.tp))
     flops_s = 2.0 * rows * inside * outside * copies / device.matmul_flops_per_s * software.matmul_factor
     flops_s = flops_s * misalignment(software, inside) * misalignment(software, outside)
     operand_bytes = device.element_bytes * copies * (rows * (inside + outside) + inside * outside)
     traffic_s = operand_bytes / device.bytes_per_s
+    cast_s: Any = 0.0
     if device.cast:
         elements = copies * (rows * inside + inside * outside)
         cast_s = software.fp8_cast_bytes_per_element * elements / device.bytes_per_s
-    else:
-        cast_s = 0.0
 
     def one(m: Any, k: Any) -> Array:
         shape = 1 + software.matmul_rows_overhead / m + software.matmul_depth_overhead / k
@@ -129,7 +128,9 @@ def attention_core_s(
     return np.asarray(forward), np.asarray(forward * software.attention_backward_ratio)
 
 
-def elementwise_s(device: Device, software: Software, model: Model, layer: Layer, workload: Training, plans: PlanTable) -> Array:
+def elementwise_s(
+    device: Device, software: Software, model: Model, layer: Layer, workload: Training, plans: PlanTable
+) -> Array:
     """Forward seconds of norms, residuals, rotary, activation and expert permutation: their memory traffic.
 
     Per token and in 16 bits: 4 bytes per norm and width (read and write), 6 per residual, 2 for dropout or cast; rotary
@@ -137,7 +138,7 @@ def elementwise_s(device: Device, software: Software, model: Model, layer: Layer
     """
     attention, mlp = layer.attention, layer.mlp
     residuals = 1 if layer.parallel else 2
-    stream = (4 * layer.norms + 6 * residuals + 2) * model.hidden
+    stream: Any = (4 * layer.norms + 6 * residuals + 2) * model.hidden
     stream = stream / np.where(plans.sequence_parallel, plans.tp, 1)
     rotary = 0.0
     if attention.kind != "none" and model.position == "rope":

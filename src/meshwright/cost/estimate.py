@@ -27,9 +27,9 @@ _GIB = 2.0**30
 def estimate(model: Model, cluster: Cluster, workload: Training, plan: Plan, software: Software) -> Estimate:
     """Time, memory and traffic of one plan.
 
-    A plan that breaks a rule is priced all the same, as near to what it says as can be computed; `problems` names every
-    broken rule and lacking memory with the smallest change that mends it. Raises InputError if the accelerator has no unit
-    for the workload's dtype.
+    A plan that breaks a rule is priced all the same, as near to what it says as can be computed; `problems` names
+    every broken rule and lacking memory with the smallest change that mends it. Raises InputError if the accelerator
+    has no unit for the workload's dtype.
     """
     check_dtype(cluster, workload)
     job = Job(model, _used_part(cluster, plan), software, workload)
@@ -91,11 +91,12 @@ def _price(job: Job, plan: Plan) -> Estimate:
     setting = training.settle(model, cluster, software, workload, table)
     step, held = training.base(setting), states(setting)
     time_s = {
-        part: float(seconds)
-        for part, seconds in training.time_parts(software, step, held, table.sharding).items()
+        part: float(seconds) for part, seconds in training.time_parts(software, step, held, table.sharding).items()
     }
     totals = [
-        float(np.where(stage.present, training.add_up(training.memory_parts(software, step, index, held).values()), 0.0))
+        float(
+            np.where(stage.present, training.add_up(training.memory_parts(software, step, index, held).values()), 0.0)
+        )
         for index, stage in enumerate(step.classes)
     ]
     worst = int(np.argmax(totals))
@@ -163,7 +164,8 @@ def _smallest_change(job: Job, plan: Plan) -> str:
 def _single_changes(job: Job, plan: Plan) -> list[tuple[str, Plan]]:
     free = replace(plan, layers_per_stage=())
     changes = [
-        (f"--recompute {mode}", replace(plan, recompute=mode)) for mode in RECOMPUTE[RECOMPUTE.index(plan.recompute) + 1 :]
+        (f"--recompute {mode}", replace(plan, recompute=mode))
+        for mode in RECOMPUTE[RECOMPUTE.index(plan.recompute) + 1 :]
     ]
     changes += [
         (f"--sharding {mode}", replace(plan, sharding=mode, shard_group=0))
@@ -188,4 +190,3 @@ def _single_changes(job: Job, plan: Plan) -> list[tuple[str, Plan]]:
                 words = f"--{axis} {degrees[axis]} --dp {degrees['dp']}"
                 changes.append((words, changed))
     return changes
-

@@ -61,7 +61,8 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class PieceTime:
-    """Seconds of one layer, embedding or head per micro-batch. Communication is what is exposed; `hidden` is the rest."""
+    """Seconds of one layer, embedding or head per micro-batch. Communication is what is exposed; `hidden` is the
+    rest."""
 
     forward: Any = 0.0
     input_gradient: Any = 0.0
@@ -81,9 +82,7 @@ class PieceTime:
 
     @property
     def forward_s(self) -> Any:
-        return (
-            self.forward + self.tensor_forward + self.context_forward + self.expert_forward + self.overhead_forward
-        )
+        return self.forward + self.tensor_forward + self.context_forward + self.expert_forward + self.overhead_forward
 
     @property
     def input_gradient_s(self) -> Any:
@@ -124,13 +123,13 @@ def layer_time(setting: Setting, layer: Layer) -> PieceTime:
     tensor_f, tensor_b = _passes(setting, tensor, again)
     context_f, context_b = _passes(setting, context, again)
     expert_f, expert_b = _passes(setting, expert, again)
+    hidden_cf: Any = 0.0
+    hidden_cb: Any = 0.0
     if software.context_parallel == "ring":
         # each chunk's transfer hides behind the attention of the chunk before
         cover = (plans.cp - 1) / plans.cp
         hidden_cf = np.minimum(context_f, core * cover)
         hidden_cb = np.minimum(context_b, (core_backward + again * core) * cover)
-    else:
-        hidden_cf, hidden_cb = 0.0, 0.0
     hidden_tf, hidden_tb = tensor_f * software.tensor_overlap, tensor_b * software.tensor_overlap
     hidden_ef, hidden_eb = expert_f * software.expert_overlap, expert_b * software.expert_overlap
     # under full recompute the forward's communication runs again inside backward; it is in the *_b sums already
@@ -241,4 +240,3 @@ def head_time(setting: Setting) -> PieceTime:
         tensor_forward=setting.calls_s(calls, "forward"),
         tensor_backward=setting.calls_s(calls, "backward"),
     )
-

@@ -116,8 +116,8 @@ class Network:
         return np.asarray(best + root * np.sqrt(wire))
 
     def _in_switch_s(self, payload: Array, group: Group) -> Array:
-        """All-reduce added by the switch: every rank sends its data once and receives the sum once, plus its own part of
-        the reduction. Only where the whole group sits in one level whose switch can add."""
+        """All-reduce added by the switch: every rank sends its data once and receives the sum once, plus its own part
+        of the reduction. Only where the whole group sits in one level whose switch can add."""
         best: Any = np.inf
         inner: Any = 1
         for level, members in zip(self.levels, group.members, strict=True):
@@ -251,7 +251,7 @@ def _torus_ring(level: Level, group: Group) -> Array:
     for length, part in _torus_parts(level, group):
         whole = (part == length) & level.wrapped & (length > 2)
         total = total + np.where(part > 1, np.where(whole, 2, 1) * level.link_bytes_per_s, 0.0)
-    return np.maximum(total, level.link_bytes_per_s)
+    return np.asarray(np.maximum(total, level.link_bytes_per_s))
 
 
 def _torus_all_to_all(level: Level, group: Group) -> Array:
@@ -261,4 +261,4 @@ def _torus_all_to_all(level: Level, group: Group) -> Array:
         whole = (part == length) & level.wrapped & (length > 2)
         distance = np.where(whole, part / 4, part / 3)
         per_byte = per_byte + np.where(part > 1, distance / (2 * level.link_bytes_per_s), 0.0)
-    return level.efficiency / np.maximum(per_byte, 1 / level.bytes_per_s)
+    return np.asarray(level.efficiency / np.maximum(per_byte, 1 / level.bytes_per_s))

@@ -171,7 +171,7 @@ def _seconds(value: ArrayLike) -> Array:
     return np.asarray(value, dtype=np.float64)
 
 
-def _only(known: int, schedule_code: ArrayLike, paths: Callable[..., Array], *arguments: Array) -> Array:
+def _only(known: int, schedule_code: ArrayLike, paths: Callable[..., Array], *arguments: Array | Count) -> Array:
     """``paths`` where the schedule is ``known``, 0 elsewhere: long formulas aren't evaluated for nothing."""
     mask = np.asarray(schedule_code) == known
     if mask.ndim == 0 or not mask.any():

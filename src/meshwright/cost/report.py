@@ -1,4 +1,5 @@
-"""The communication of one plan, call by call: what crosses which level, how often, how long, and how much of it shows."""
+"""The communication of one plan, call by call: what crosses which level, how often, how long, and how much of it
+shows."""
 
 from __future__ import annotations
 
@@ -15,14 +16,8 @@ from meshwright.program.traffic import Call
 from meshwright.spec.estimate import Traffic
 from meshwright.spec.plan import RECOMPUTE_FULL
 
-_WIRE = {
-    "all_reduce": lambda n: 2 * (n - 1) / n,
-    "all_gather": lambda n: (n - 1) / n,
-    "reduce_scatter": lambda n: (n - 1) / n,
-    "all_to_all": lambda n: (n - 1) / n,
-    "send": lambda n: 1.0,
-}
-"""Bytes that a rank sends per byte of payload, the payload being the whole buffer."""
+_ROUNDS = {"all_reduce": 2, "all_gather": 1, "reduce_scatter": 1, "all_to_all": 1}
+"""How often the whole buffer but a rank's own share passes through the rank."""
 
 _PART = {"tp": "tensor_parallel", "cp": "context_parallel", "ep": "expert_parallel", "dp": "data_parallel"}
 
@@ -66,12 +61,19 @@ def traffic_of(setting: Setting, step: Base, time_s: dict[str, float]) -> tuple[
                 group_size=size,
                 payload_bytes_per_call=payload,
                 calls_per_step=calls,
-                wire_bytes_per_step=calls * payload * _WIRE[collective](size),
+                wire_bytes_per_step=calls * _wire_bytes(collective, payload, size),
                 seconds=seconds,
                 exposed_s=share * time_s[part],
             )
         )
     return tuple(sorted(rows, key=lambda row: -row.seconds))
+
+
+def _wire_bytes(collective: str, payload_bytes: float, group_size: int) -> float:
+    """Bytes that a rank sends for one call."""
+    if collective == "send":
+        return payload_bytes
+    return _ROUNDS[collective] * (group_size - 1) / group_size * payload_bytes
 
 
 def _calls(setting: Setting, step: Base) -> Iterator[_Counted]:
@@ -110,18 +112,16 @@ def _data_calls(setting: Setting, step: Base) -> Iterator[_Counted]:
     table = float(traffic.padded_vocab(model, setting.software, plans.tp) / plans.tp * width)
     matrix = 0 if model.tied_embeddings else model.vocab * width
     both = model.tied_embeddings and float(np.asarray(first.embedding) * first.head) > 0
-    pieces: list[tuple[float, float, float]] = [
-        (float(layers), *(float(count) for count in layer_parameters(model, layer, plans)))
-        for layer, layers in zip(model.kinds, first.layers, strict=True)
-    ]
+    pieces: list[tuple[float, float, float]] = []
+    for layer, layers in zip(model.kinds, first.layers, strict=True):
+        dense_count, expert_count = layer_parameters(model, layer, plans)
+        pieces.append((float(layers), float(dense_count), float(expert_count)))
     embedding = table + model.embedding_parameters - model.vocab * width
     head = (0.0 if both else table) + model.head_parameters - matrix
     pieces += [(float(first.embedding), embedding, 0.0), (float(first.head), head, 0.0)]
     for held, dense, expert in pieces:
         yield from _counted(
-            traffic.data_calls(
-                setting.software, setting.workload, plans, np.asarray(dense), np.asarray(expert)
-            ),
+            traffic.data_calls(setting.software, setting.workload, plans, np.asarray(dense), np.asarray(expert)),
             held,
         )
 

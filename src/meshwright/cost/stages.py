@@ -27,9 +27,9 @@ _STEPS_PER_LAYER = 16
 
 @dataclass(frozen=True, slots=True)
 class StageClass:
-    """Ranks with the same layers: how many of each kind (all virtual stages together), whether the embedding and the head
-    are theirs (1.0 or 0.0), and the first such rank, which keeps the most activations. `present` masks plans that have
-    no such rank."""
+    """Ranks with the same layers: how many of each kind (all virtual stages together), whether the embedding and the
+    head are theirs (1.0 or 0.0), and the first such rank, which keeps the most activations. `present` masks plans
+    that have no such rank."""
 
     layers: tuple[Any, ...]
     embedding: Any
@@ -52,7 +52,8 @@ class StageClass:
 def stage_classes(
     model: Model, plans: PlanTable, layer_s: Sequence[Any], embedding_s: Any, head_s: Any
 ) -> tuple[StageClass, ...]:
-    """Classes of ranks of every plan, given the seconds per micro-batch of each kind of layer, the embedding and the head."""
+    """Classes of ranks of every plan, given the seconds per micro-batch of each kind of layer, the embedding and the
+    head."""
     if plans.layers_per_stage:
         return _from_counts(model, plans)
     if len(model.kinds) == 1:
@@ -66,12 +67,15 @@ def largest_chunk(num_layers: int, pp: Any, virtual_stages: Any) -> Any:
 
 
 def chunk_unevenness(num_layers: int, plans: PlanTable) -> Any:
-    """The largest virtual stage over the mean one, at least 1; 1 with one stage per rank, whose split is priced itself."""
+    """The largest virtual stage over the mean one, at least 1; 1 with one stage per rank, whose split is priced
+    itself."""
     mean = num_layers / (plans.pp * plans.virtual_stages)
     return np.where(plans.virtual_stages > 1, largest_chunk(num_layers, plans.pp, plans.virtual_stages) / mean, 1.0)
 
 
-def layers_per_stage(model: Model, plan: Plan, layer_s: Sequence[float], embedding_s: float, head_s: float) -> tuple[int, ...]:
+def layers_per_stage(
+    model: Model, plan: Plan, layer_s: Sequence[float], embedding_s: float, head_s: float
+) -> tuple[int, ...]:
     """The solved split of one plan, in the order the layers run (pp × virtual stages entries)."""
     if plan.layers_per_stage:
         return plan.layers_per_stage
@@ -122,9 +126,9 @@ def _solve_uniform(num_layers: int, plans: PlanTable, embedding: Array, head: Ar
     """(layers of the first rank, of each light middle rank, number of light middle ranks, layers of the last rank); the
     other middle ranks hold one more. Weights are in units of a layer.
 
-    The smallest bound T for which the ranks' capacities floor(T - extra) hold all layers is a whole number or lies a whole
-    number above one of the extras, so few steps from the mean reach it. Below the bound, earlier ranks are kept lighter:
-    they hold the most activations.
+    The smallest bound T for which the ranks' capacities floor(T - extra) hold all layers is a whole number or lies a
+    whole number above one of the extras, so few steps from the mean reach it. Below the bound, earlier ranks are kept
+    lighter: they hold the most activations.
     """
     p, v = plans.pp, plans.virtual_stages
     v_shape = plans.schedule >= ZERO_BUBBLE_V
@@ -174,8 +178,8 @@ def _mixed(
 
 
 def distinct_rows(table: Array) -> tuple[Array, Array]:
-    """(index of one of each distinct row, for every row which of them it equals). Rows become one number where they fit,
-    which sorts far faster than rows do."""
+    """(index of one of each distinct row, for every row which of them it equals). Rows become one number where they
+    fit, which sorts far faster than rows do."""
     low = table.min(axis=0)
     spans = (table.max(axis=0) - low + 1).tolist()
     if prod(spans) >= 2**62:

@@ -27,8 +27,8 @@ from meshwright.spec.workload import OPTIMIZERS
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """States of one piece on one rank: bytes by part, those in host memory, seconds per step of its data-parallel communication, of its optimizer
-    update and of moving it to host memory and updating it there."""
+    """States of one piece on one rank: bytes by part, those in host memory, seconds per step of its data-parallel
+    communication, of its optimizer update and of moving it to host memory and updating it there."""
 
     parameters: Any
     weights: Any
@@ -109,7 +109,9 @@ def _piece(setting: Setting, dense: Any, expert: Any) -> Piece:
     owned = kept(SHARD_OPTIMIZER)
     here = plans.offload != OFFLOAD_OPTIMIZER
     weight_bytes = workload.weight_bytes if separate else 4
-    traffic_bytes = owned * (software.gradient_bytes + 2 * (state.master_bytes + state.moment_bytes) + workload.weight_bytes)
+    traffic_bytes = owned * (
+        software.gradient_bytes + 2 * (state.master_bytes + state.moment_bytes) + workload.weight_bytes
+    )
     calls = traffic.data_calls(software, workload, plans, np.asarray(dense), np.asarray(expert))
     moved = owned * (software.gradient_bytes + workload.weight_bytes)
     return Piece(
@@ -129,8 +131,8 @@ def _piece(setting: Setting, dense: Any, expert: Any) -> Piece:
 
 
 def map_pieces(held: States, change: Callable[[Any], Any], joined: bool = False) -> States:
-    """The same states with every array passed through `change`. `joined` puts all bytes into `weights`, for when only the
-    sum matters."""
+    """The same states with every array passed through `change`. `joined` puts all bytes into `weights`, for when only
+    the sum matters."""
 
     def piece(each: Piece) -> Piece:
         if joined:

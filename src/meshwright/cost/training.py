@@ -1,10 +1,11 @@
 """Time and memory of a training step, for one plan or a table of plans: the same code for both.
 
-Exposed time is measured along the slowest rank: its own work for all micro-batches, then what it waits for. Every part is
-exposed time, so the parts add up to the step. Parts keep the smallest shape that they depend on and broadcast when added.
+Exposed time is measured along the slowest rank: its own work for all micro-batches, then what it waits for. Every
+part is exposed time, so the parts add up to the step. Parts keep the smallest shape that they depend on and broadcast
+when added.
 
-The work falls in two: `base` holds all that does not depend on how data-parallel states are sharded, `states` what does.
-The search adds them up for every combination; an explained plan takes them apart by name.
+The work falls in two: `base` holds all that does not depend on how data-parallel states are sharded, `states` what
+does. The search adds them up for every combination; an explained plan takes them apart by name.
 """
 
 from __future__ import annotations
@@ -73,8 +74,8 @@ class Base:
 
 
 def settle(model: Model, cluster: Cluster, software: Software, workload: Training, plans: PlanTable) -> Setting:
-    """Everything that the cost functions read, with the plans placed on the cluster. Raises KeyError if the accelerator has
-    no unit for the workload's dtype."""
+    """Everything that the cost functions read, with the plans placed on the cluster. Raises KeyError if the
+    accelerator has no unit for the workload's dtype."""
     return Setting(
         model=model,
         software=software,
@@ -127,8 +128,8 @@ def base(setting: Setting) -> Base:
 
 
 def row_bound_s(setting: Setting) -> Array:
-    """Less than any schedule, recompute mode or sharding can reach: every micro-batch through an even share of the layers,
-    without bubble, states or recompute (the plans' recompute must be `none`)."""
+    """Less than any schedule, recompute mode or sharding can reach: every micro-batch through an even share of the
+    layers, without bubble, states or recompute (the plans' recompute must be `none`)."""
     layers = tuple(layer_time(setting, layer) for layer in setting.model.kinds)
     mean_s = _mean_rank_s(setting, layers, embedding_time(setting), head_time(setting))
     return np.asarray(setting.micro_batches * mean_s + setting.software.step_overhead_s)
@@ -138,13 +139,13 @@ def row_bound_s(setting: Setting) -> Array:
 
 
 def data_parallel_s(software: Software, step: Base, held: States, sharding: Any) -> tuple[Any, Any]:
-    """(exposed, hidden) seconds of gradient reduction and parameter gathers of the first pipeline rank, whose backward ends
-    last.
+    """(exposed, hidden) seconds of gradient reduction and parameter gathers of the first pipeline rank, whose
+    backward ends last.
 
-    Gradients are reduced behind the backward of the last micro-batch and sharded states gathered behind the forward of the
-    first; fully sharded parameters move with every micro-batch and hide behind all of it. Either goes layer by layer, so one
-    layer's share always stays exposed (Li et al. 2020, DDP; Zhao et al. 2023, FSDP). What hides slows the computation down
-    a little.
+    Gradients are reduced behind the backward of the last micro-batch and sharded states gathered behind the forward
+    of the first; fully sharded parameters move with every micro-batch and hide behind all of it. Either goes layer by
+    layer, so one layer's share always stays exposed (Li et al. 2020, DDP; Zhao et al. 2023, FSDP). What hides slows
+    the computation down a little.
     """
     first = step.classes[0]
     work = held.weigh(first, "communication_s")
@@ -279,8 +280,8 @@ def _mean_rank_s(setting: Setting, layers: tuple[PieceTime, ...], embedding: Pie
 
 
 def _bubble_share(setting: Setting, micro_batch_s: Any, mean_s: Any) -> Any:
-    """What the slowest rank waits for, over the bubble of balanced stages: less where the other ranks are faster, more where
-    virtual stages are unequal (`pipeline.step_s_uneven`)."""
+    """What the slowest rank waits for, over the bubble of balanced stages: less where the other ranks are faster,
+    more where virtual stages are unequal (`pipeline.step_s_uneven`)."""
     plans = setting.plans
     share = (plans.pp * mean_s / micro_batch_s - 1) / np.maximum(plans.pp - 1, 1)
     return share * chunk_unevenness(setting.model.num_layers, plans)
@@ -295,7 +296,8 @@ def _transfer_s(setting: Setting) -> tuple[Any, Any]:
 
 
 def _activation_offload_s(setting: Setting, stage: StageClass, micro_batch_s: Any) -> Any:
-    """Activations go down in forward and up in backward; exposed where that is slower than the computation beside it."""
+    """Activations go down in forward and up in backward; exposed where that is slower than the computation beside
+    it."""
     plans = setting.plans
     if not np.any(plans.offload == OFFLOAD_ACTIVATIONS):
         return np.zeros(())

@@ -77,11 +77,12 @@ def signature(levels: tuple[Level, ...], plans: PlanTable) -> Array:
     """One row per plan of everything about its placement that a cost depends on; equal rows cost the same."""
     strides = _strides(plans)
     degree = {"tp": plans.tp, "cp": plans.cp, "dp": plans.dp, "pp": plans.pp}
-    parts = []
+    parts: list[Array] = []
     for name in AXES:
         group = _axis_group(levels, strides[name], degree[name])
         parts.extend(group.members)
-        # the stride tells nothing more where there are switches only, except that an accelerator alone has no levels at all
+        # the stride tells nothing more where there are switches only, except that an accelerator alone has no levels
+        # at all
         torus = any(level.kind == "torus" for level in levels)
         parts.append(np.where(degree[name] > 1, strides[name], 0) if torus else np.zeros_like(strides[name]))
     return np.stack([np.broadcast_to(part, plans.shape) for part in parts], axis=-1)
@@ -102,7 +103,8 @@ def _strides(plans: PlanTable) -> dict[str, Array]:
 def _axis_group(levels: tuple[Level, ...], stride: Array, degree: Array) -> Group:
     members = []
     for level in levels[:-1]:
-        # a group that straddles domains unevenly is paced by its worst member: count only what every domain is sure to hold
+        # a group that straddles domains unevenly is paced by its worst member: count only what every domain is sure
+        # to hold
         inside = np.where(level.size % stride == 0, np.gcd(degree, np.maximum(1, level.size // stride)), 1)
         members.append(inside)
     if levels:
@@ -131,8 +133,7 @@ def _outer(group: Group, inner: Group) -> Group:
     """The ranks of `group` that hold the same position in their `inner` group."""
     members = tuple(whole // part for whole, part in zip(group.members, inner.members, strict=True))
     factors = tuple(
-        (stride * part, size // part)
-        for (stride, size), (_, part) in zip(group.factors, inner.factors, strict=True)
+        (stride * part, size // part) for (stride, size), (_, part) in zip(group.factors, inner.factors, strict=True)
     )
     return Group(group.degree // inner.degree, members, factors)
 

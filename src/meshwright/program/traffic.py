@@ -1,8 +1,8 @@
 """Every collective and transfer that a plan makes a rank do: axis, kind, payload, group and how often.
 
-`cost` prices these calls, and nothing else: a byte that isn't listed here is not paid for. Payloads follow the nccl-tests
-convention (the whole buffer). Counts are per layer and micro-batch for layer calls, per micro-batch for the embedding,
-the head and stage boundaries, and per step for gradients and parameters.
+`cost` prices these calls, and nothing else: a byte that isn't listed here is not paid for. Payloads follow the
+nccl-tests convention (the whole buffer). Counts are per layer and micro-batch for layer calls, per micro-batch for
+the embedding, the head and stage boundaries, and per step for gradients and parameters.
 """
 
 from __future__ import annotations
@@ -48,11 +48,12 @@ def local_tokens(workload: Training, plans: PlanTable) -> Array:
 
 def num_micro_batches(workload: Training, plans: PlanTable) -> Array:
     """Micro-batches of one replica and step."""
-    return np.maximum(1, workload.global_batch // (plans.dp * plans.micro_batch))
+    return np.asarray(np.maximum(1, workload.global_batch // (plans.dp * plans.micro_batch)))
 
 
 def shard_width(linear: Linear, tp: Any) -> tuple[Any, Any]:
-    """(in_features, out_features) of one tensor-parallel shard. Heads are whole: with fewer than tp, each rank holds one."""
+    """(in_features, out_features) of one tensor-parallel shard. Heads are whole: with fewer than tp, each rank holds
+    one."""
     if linear.split == "replicated":
         return linear.in_features, linear.out_features
     whole = linear.out_features if linear.split == "column" else linear.in_features
@@ -71,9 +72,9 @@ def padded_vocab(model: Model, software: Software, tp: Any) -> Any:
 
 
 def tensor_calls(model: Model, layer: Layer, workload: Training, plans: PlanTable) -> tuple[Call, ...]:
-    """Tensor parallel: two all-reduces forward and two backward (Shoeybi et al. 2019, figure 4), or a gather and a scatter
-    in place of each with sequence parallelism (Korthikanti et al. 2022, figure 5). Experts split over tp move the
-    dispatched tokens, top-k times as many."""
+    """Tensor parallel: two all-reduces forward and two backward (Shoeybi et al. 2019, figure 4), or a gather and a
+    scatter in place of each with sequence parallelism (Korthikanti et al. 2022, figure 5). Experts split over tp move
+    the dispatched tokens, top-k times as many."""
     whole = local_tokens(workload, plans) * model.hidden * workload.activation_bytes
     blocks = _blocks(layer)
     passes = blocks + (layer.mlp.top_k if layer.mlp.is_moe else 0)
@@ -118,7 +119,9 @@ def context_calls(layer: Layer, workload: Training, software: Software, plans: P
     )
 
 
-def expert_calls(model: Model, layer: Layer, workload: Training, software: Software, plans: PlanTable) -> tuple[Call, ...]:
+def expert_calls(
+    model: Model, layer: Layer, workload: Training, software: Software, plans: PlanTable
+) -> tuple[Call, ...]:
     """Expert parallel: tokens go to the ranks of their experts and come back, forward and backward (GShard,
     Lepikhin et al. 2020)."""
     if not layer.mlp.is_moe:
@@ -218,7 +221,7 @@ def data_calls(
 
 
 def _expert_shard(plans: PlanTable) -> Array:
-    return np.maximum(1, plans.shard_group // plans.ep)
+    return np.asarray(np.maximum(1, plans.shard_group // plans.ep))
 
 
 def tied_embedding_call(model: Model, software: Software, plans: PlanTable) -> tuple[Call, ...]:

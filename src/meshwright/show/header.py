@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.table import Table
 from rich.text import Text
 
 from meshwright.show import units
 from meshwright.spec.cluster import Cluster
-from meshwright.spec.estimate import Estimate
 from meshwright.spec.model import Model
 from meshwright.spec.software import Software
 from meshwright.spec.workload import Training
@@ -15,19 +16,19 @@ from meshwright.spec.workload import Training
 DOT = " · "
 
 
-def header(model: Model, cluster: Cluster, workload: Training, software: Software) -> Table:
-    """Model, cluster and job, one labelled row each."""
+def header(
+    model: Model, cluster: Cluster, workload: Training, software: Software, warnings: Sequence[str] = ()
+) -> Table:
+    """Model, cluster and job, one labelled row each, and what a reader must know about them."""
     table = labelled()
     table.add_row("Model", named(model.name, model_facts(model)))
     table.add_row("Cluster", named(cluster.name, cluster_facts(cluster, workload.dtype)))
     if cluster.levels:
         table.add_row("", _levels(cluster))
     table.add_row("Job", Text(DOT.join(job_facts(workload, software))))
+    for warning in warnings:
+        table.add_row(Text("Warning", "yellow"), Text(warning, "yellow"))
     return table
-
-
-def header_of(estimate: Estimate) -> Table:
-    return header(estimate.model, estimate.cluster, estimate.workload, estimate.software)
 
 
 def labelled() -> Table:

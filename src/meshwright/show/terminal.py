@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -14,7 +14,7 @@ from rich.text import Text
 from meshwright.show import units
 from meshwright.show.breakdown import memory_chart, time_chart
 from meshwright.show.console import write
-from meshwright.show.header import DOT, header, header_of
+from meshwright.show.header import DOT, header
 from meshwright.show.layout import Wrapped, axes_table, flags, layers_text
 from meshwright.show.ranking import ranking_table, rejected_table
 from meshwright.show.throughput import throughput
@@ -28,59 +28,80 @@ from meshwright.spec.workload import Training
 if TYPE_CHECKING:
     from meshwright.choose import Ranking
 
+
+class Asked(Protocol):
+    """What a ranking answers."""
+
+    @property
+    def model(self) -> Model: ...
+    @property
+    def cluster(self) -> Cluster: ...
+    @property
+    def workload(self) -> Training: ...
+    @property
+    def software(self) -> Software: ...
+
+
 _TWO_CHARTS = 118
 """Columns from which the two charts stand side by side."""
 _INDENT = 2
 
 
-def show_ranking(
-    ranking: Ranking, model: Model, cluster: Cluster, workload: Training, software: Software, top: int, console: Console
-) -> None:
+def show_ranking(ranking: Ranking, asked: Asked, top: int, console: Console) -> None:
     """The answer to a search: the best plan taken apart, the reasons, the next plans and the rejected ones."""
-    width = console.width - _INDENT
-    parts: list[RenderableType] = [header(model, cluster, workload, software)]
-    best = ranking.best
-    if best is None:
-        parts += section("Nothing fits" if not ranking.accelerators_used else "No plan", sentences(ranking.reasons))
-    else:
-        parts += section(_title(ranking), *_plan(best), throughput(best))
-        if ranking.reasons:
-            parts += section("Why", sentences(ranking.reasons))
-        parts += _charts(best, console.width)
-        parts += _communication(best)
-        rows = ranking.by_layout[:top]
-        if len(rows) > 1:
-            parts += section("Layouts, the best plan of each", ranking_table(rows, width))
-    if ranking.rejected:
-        parts += section("Ruled out", rejected_table(ranking.rejected, width))
-    parts += ["", Text(_footer(ranking), "bright_black")]
-    _print(console, parts)
+    write(ranking_view(ranking, asked, top, console.width), console)
 
 
 def show_estimate(estimate: Estimate, console: Console) -> None:
     """One plan taken apart, with what is wrong with it."""
-    parts: list[RenderableType] = [header_of(estimate)]
+    write(estimate_view(estimate, console.width), console)
+
+
+def ranking_view(ranking: Ranking, asked: Asked, top: int, width: int) -> Group:
+    best = ranking.best
+    warnings = [*asked.cluster.warnings, *_idle(ranking.accelerators_used, asked.cluster, best)]
+    parts: list[RenderableType] = [header(asked.model, asked.cluster, asked.workload, asked.software, warnings)]
+    if best is None:
+        parts += section("No plan", sentences(ranking.reasons))
+    else:
+        parts += section(_title(ranking), *_plan(best), throughput(best))
+        if ranking.reasons:
+            parts += section("Why", sentences(ranking.reasons))
+        parts += _charts(best, width)
+        parts += _communication(best)
+        rows = ranking.by_layout[:top]
+        if len(rows) > 1:
+            parts += section("Layouts, the best plan of each", ranking_table(rows, width - _INDENT))
+    if ranking.rejected:
+        parts += section("Ruled out" if best is not None else "Tried", rejected_table(ranking.rejected, width))
+    return Group(*parts, "", Text(_footer(ranking), "bright_black"))
+
+
+def estimate_view(estimate: Estimate, width: int) -> Group:
+    warnings = [*estimate.cluster.warnings, *_idle(estimate.plan.world_size, estimate.cluster, estimate)]
+    parts: list[RenderableType] = [
+        header(estimate.model, estimate.cluster, estimate.workload, estimate.software, warnings)
+    ]
     parts += section("Plan", *_plan(estimate), throughput(estimate))
     if estimate.problems:
         parts += section("Problems", problems(estimate.problems))
-    parts += _charts(estimate, console.width)
+    parts += _charts(estimate, width)
     parts += _communication(estimate)
     if estimate.traffic:
-        parts += section("Calls of the slowest rank, per step", traffic_table(estimate, console.width - _INDENT))
-    _print(console, parts)
+        parts += section("Calls of the slowest rank, per step", traffic_table(estimate, width - _INDENT))
+    return Group(*parts)
 
 
-def warnings_of(cluster: Cluster) -> list[str]:
-    """What a reader must know about the cluster's description."""
-    return [f"{cluster.name}: {warning}" for warning in cluster.warnings]
+def warnings_of(cluster: Cluster, used: int, best: Estimate | None) -> list[str]:
+    """What a reader must know beside the answer."""
+    return [*(f"{cluster.name}: {warning}" for warning in cluster.warnings), *_idle(used, cluster, best)]
 
 
-def idle_warning(ranking: Ranking) -> str:
-    """What stays unused; empty where all accelerators work."""
-    if not ranking.idle_accelerators or ranking.best is None:
-        return ""
-    used, idle = ranking.accelerators_used, ranking.idle_accelerators
-    return f"the plan uses {used:,} of {used + idle:,} accelerators; {idle:,} stay idle"
+def _idle(used: int, cluster: Cluster, best: Estimate | None) -> list[str]:
+    idle = cluster.accelerators - used
+    if idle <= 0 or best is None:
+        return []
+    return [f"the plan uses {used:,} of {cluster.accelerators:,} accelerators; {idle:,} stay idle"]
 
 
 def problems(found: Sequence[Problem]) -> Table:
@@ -123,7 +144,8 @@ def _title(ranking: Ranking) -> str:
 
 def _plan(estimate: Estimate) -> list[RenderableType]:
     layers = estimate.plan.layers_per_stage
-    details = [f"{estimate.num_micro_batches:,} micro-batches"]
+    one = estimate.num_micro_batches == 1
+    details = ["1 micro-batch" if one else f"{estimate.num_micro_batches:,} micro-batches"]
     if len(layers) > 1:
         details.append(f"layers per stage {layers_text(layers)}")
     if estimate.plan.pp > 1:
@@ -159,7 +181,3 @@ def _communication(estimate: Estimate) -> list[RenderableType]:
 
 def _footer(ranking: Ranking) -> str:
     return f"{ranking.considered:,} legal plans considered in {units.seconds(ranking.seconds)}"
-
-
-def _print(console: Console, parts: list[RenderableType]) -> None:
-    write(Group(*parts), console)

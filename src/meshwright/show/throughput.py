@@ -16,7 +16,7 @@ _HOUR_S = 3600.0
 def throughput(estimate: Estimate) -> Table:
     """Step time with its range, tokens per second, use of the accelerators, and days and money where they are known."""
     peak = estimate.cluster.accelerator.peak(estimate.workload.dtype)
-    spread = f"likely {units.digits(estimate.step_time_low_s)} to {units.seconds(estimate.step_time_high_s)}"
+    spread = f"likely {units.seconds_range(estimate.step_time_low_s, estimate.step_time_high_s)}"
     used = f"{units.flops(estimate.model_flops_per_s_per_gpu)} of {units.flops(peak)} on each accelerator"
     table = labelled()
     table.add_row("Step", _row(units.seconds(estimate.step_time_s), spread, _bound(estimate)))

@@ -51,6 +51,13 @@ def seconds(time_s: float) -> str:
     return f"{digits(time_s * 1e9)} ns"
 
 
+def seconds_range(low_s: float, high_s: float) -> str:
+    """Two times with the unit written once where it is the same."""
+    low, high = seconds(low_s), seconds(high_s)
+    same = low.split(" ")[1] == high.split(" ")[1]
+    return f"{low.split(' ')[0] if same else low} to {high}"
+
+
 def common_seconds(longest_s: float) -> Callable[[float], str]:
     """How to write several times one below the other: in the unit and with the decimals that suit the longest."""
     unit, size = next(
@@ -99,11 +106,6 @@ def percent(share: float) -> str:
     if abs(value) < 0.05:
         return "<0.1%"
     return f"{value:.1f}%" if abs(value) < 9.95 else f"{value:.0f}%"
-
-
-def plural(number: int, thing: str) -> str:
-    """1 node, 2 nodes."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def _scaled(value: float, unit: str) -> str:

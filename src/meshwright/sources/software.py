@@ -40,8 +40,15 @@ _CHOICES = {
     "context_parallel": ("ring", "gather"),
     "selective": ("attention", "elementwise"),
 }
-_SHARES = ("tensor_overlap", "data_exposed_floor", "overlap_contention", "expert_overlap", "fragmentation", "range_low",
-    "host_link_efficiency", "host_memory_share",
+_SHARES = (
+    "tensor_overlap",
+    "data_exposed_floor",
+    "overlap_contention",
+    "expert_overlap",
+    "fragmentation",
+    "range_low",
+    "host_link_efficiency",
+    "host_memory_share",
 )
 
 
@@ -63,9 +70,14 @@ def _checked(key: str, value: Any, where: str) -> Any:
             raise InputError(f"{key} is {value!r}", where, f"use one of {', '.join(_CHOICES[key])}")
         return value
     if key == "attention_efficiency":
-        if not isinstance(value, Mapping) or "" not in value or not all(_positive(share, 1) for share in value.values()):
+        if (
+            not isinstance(value, Mapping)
+            or "" not in value
+            or not all(_positive(share, 1) for share in value.values())
+        ):
             raise InputError(
-                f"{key} must map accelerator families to shares of the peak above 0 and up to 1, with '' for any other", where
+                f"{key} must map accelerator families to shares of the peak above 0 and up to 1, with '' for any other",
+                where,
             )
         return {str(family): float(share) for family, share in value.items()}
     if key == "schedules":

@@ -44,7 +44,8 @@ class Accelerator:
         return self.peak_flops_per_s[dtype]
 
     def unit(self, dtype: str) -> str:
-        """The unit that runs matmuls of `dtype`: tf32 for fp32 where there is one. KeyError where the device has none."""
+        """The unit that runs matmuls of `dtype`: tf32 for fp32 where there is one. KeyError where the device has
+        none."""
         if dtype == "fp32" and "tf32" in self.peak_flops_per_s:
             return "tf32"
         if dtype not in self.peak_flops_per_s:

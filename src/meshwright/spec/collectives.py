@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """A way to hand data over: low-latency protocols spend bandwidth on flags, the simple one spends latency on fences."""
+    """A way to hand data over: low-latency protocols spend bandwidth on flags, the simple one spends latency on
+    fences."""
 
     name: str
     bandwidth_share: float

@@ -53,7 +53,8 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """One kind of communication of the slowest rank, per step. `seconds` is work, `exposed_s` what the step waits for."""
+    """One kind of communication of the slowest rank, per step. `seconds` is work, `exposed_s` what the step waits
+    for."""
 
     axis: str
     collective: str

@@ -32,8 +32,8 @@ class Software:
     misaligned_8_factor: float = 2.75
     """The same where it isn't a multiple of 8."""
     matmul_rows_overhead: float = 60.0
-    """A matmul of m rows takes as long as one of m + this many at the full rate. Median over shapes of 4,096 and more of
-    bf16 kernel tables: 512 rows reach 88 % (A100) and 91 % (H100) of what 8,192 rows reach."""
+    """A matmul of m rows takes as long as one of m + this many at the full rate. Median over shapes of 4,096 and more
+    of bf16 kernel tables: 512 rows reach 88 % (A100) and 91 % (H100) of what 8,192 rows reach."""
     matmul_depth_overhead: float = 150.0
     """The same for the summed dimension: 1,024 reach 86 % of what 16,384 reach (H100 bf16 kernel tables)."""
     fp8_cast_bytes_per_element: float = 1.0

@@ -1,0 +1,40 @@
+"""Rules about sharding and offload."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from meshwright.spec.plan import OFFLOAD_NONE, Plan, PlanTable
+from meshwright.spec.rules.job import Job, Rule, divisors, nearest
+
+
+def _group_broken(job: Job, plans: PlanTable) -> Any:
+    whole = (plans.dp * plans.cp) % plans.shard_group != 0
+    return whole | ((plans.shard_group % plans.ep != 0) & (plans.ep % plans.shard_group != 0))
+
+
+def _group_explain(job: Job, plan: Plan) -> tuple[str, str]:
+    options = [
+        value for value in divisors(plan.data_ranks) if value % max(1, plan.ep) == 0 or max(1, plan.ep) % value == 0
+    ]
+    return (
+        f"shard group {plan.shard_group} must divide dp x cp = {plan.data_ranks} and hold whole expert groups",
+        f"nearest legal shard group is {nearest(plan.shard_group, options)}",
+    )
+
+
+def _offload_broken(job: Job, plans: PlanTable) -> Any:
+    linked = job.cluster.accelerator.host_bytes_per_s > 0
+    return np.False_ if linked else plans.offload != OFFLOAD_NONE
+
+
+def _offload_explain(job: Job, plan: Plan) -> tuple[str, str]:
+    return f"{job.cluster.accelerator.name} has no stated link to host memory to offload over", "use offload none"
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("shard-group", _group_broken, _group_explain),
+    Rule("host-link", _offload_broken, _offload_explain),
+)
