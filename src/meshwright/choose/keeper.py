@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from meshwright.choose.objective import score
-from meshwright.spec.plan import Array, Plan, PlanTable
+from meshwright.spec.plan import Array, Plan, decode
 
 KEYS = (
     "pp", "tp", "cp", "ep", "order", "schedule", "virtual_stages", "recompute", "sharding", "shard_group",
@@ -26,12 +26,22 @@ Layout = tuple[int, int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A plan that the search kept, with the numbers that it was judged by."""
+    """A plan that the search kept (its `PlanTable` fields), with the numbers that it was judged by."""
 
-    plan: Plan
+    fields: dict[str, Any]
+    layers_per_stage: tuple[int, ...]
     score: float
     step_time_s: float
     memory_bytes: float
+
+    @property
+    def plan(self) -> Plan:
+        return decode(self.fields, self.layers_per_stage)
+
+    @property
+    def layout(self) -> Layout:
+        fields = self.fields
+        return fields["tp"], fields["cp"], fields["ep"], fields["dp"], fields["pp"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,20 +135,17 @@ class Keeper:
         ordered = self._first(priced, wanted, positions)
         _, first = np.unique(priced.layout[ordered], return_index=True)
         for key, candidate in self._candidates(priced, wanted, ordered[first]):
-            layout = _layout(candidate.plan)
+            layout = candidate.layout
             if layout not in self._fitting or key < self._fitting[layout][0]:
                 self._fitting[layout] = (key, candidate)
 
     def _candidates(self, priced: Priced, wanted: Array, positions: Array) -> list[tuple[tuple[Any, ...], Candidate]]:
         columns = priced.columns(positions)
-        plans = PlanTable(**columns, layers_per_stage=priced.layers_per_stage)
+        rows = zip(*(columns[name].tolist() for name in columns), strict=True)
         found = []
-        for row, position in enumerate(positions):
-            key = (float(wanted[position]), *(columns[name][row].item() for name in KEYS))
+        for position, row in zip(positions, rows, strict=True):
+            fields = dict(zip(columns, row, strict=True))
+            key = (float(wanted[position]), *(fields[name] for name in KEYS))
             time_s, memory = float(priced.time_s[position]), float(priced.memory_bytes[position])
-            found.append((key, Candidate(plans.take((row,)), key[0], time_s, memory)))
+            found.append((key, Candidate(fields, priced.layers_per_stage, key[0], time_s, memory)))
         return found
-
-
-def _layout(plan: Plan) -> Layout:
-    return plan.tp, plan.cp, plan.ep, plan.dp, plan.pp

@@ -8,7 +8,7 @@ from typing import Any
 
 from meshwright.choose.search import Found
 from meshwright.choose.space import Fixed
-from meshwright.cost.estimate import estimate
+from meshwright.cost.estimate import price
 from meshwright.spec import rules
 from meshwright.spec.cluster import Cluster
 from meshwright.spec.estimate import Estimate
@@ -44,7 +44,7 @@ def rejections(job: Job, pins: Fixed, found: Found, ranked: tuple[Estimate, ...]
 
 def _too_large(job: Job, plan: Plan) -> Rejection:
     frugal = replace(plan, sharding="parameters", shard_group=0) if plan.data_ranks > 1 else plan
-    priced = estimate(job.model, job.cluster, job.workload, frugal, job.software)
+    priced = price(job, frugal)
     need, have = priced.memory_total_bytes / _GIB, priced.capacity_bytes / _GIB
     fields = {
         "tp": plan.tp, "cp": plan.cp, "ep": plan.ep, "dp": plan.dp, "pp": plan.pp, "micro_batch": plan.micro_batch,

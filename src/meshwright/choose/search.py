@@ -22,13 +22,14 @@ from typing import Any
 import numpy as np
 
 from meshwright.choose.keeper import Candidate, Keeper, Layout, Priced
-from meshwright.choose.space import Fixed, blocks
+from meshwright.choose.space import ROW, Fixed, blocks
 from meshwright.cost.stages import StageClass, distinct_rows
 from meshwright.cost.states import States, map_pieces, states
 from meshwright.cost.training import Base, add_up, base, memory_bytes, row_bound_s, settle, step_time_s
 from meshwright.spec import rules
 from meshwright.spec.plan import (
     OFFLOAD_ACTIVATIONS,
+    OFFLOAD_NONE,
     OFFLOAD_OPTIMIZER,
     ONE_F_ONE_B,
     RECOMPUTE_NONE,
@@ -40,7 +41,7 @@ from meshwright.spec.plan import (
 from meshwright.spec.rules import Job
 
 _CELLS_AT_ONCE = 60_000
-_ROWS_AT_ONCE = 5_000
+_ROWS_AT_ONCE = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,30 +68,35 @@ def search(job: Job, accelerators: int, fixed: Fixed, objective: str, top: int) 
             cells = _price(job, piece, keep)
             if may_offload and cells is not None:
                 later.append(cells)
-    for cells in later:
-        _price_offloaded(job, cells, keep)
+    if later:
+        _price_offloaded(job, later, keep)
     return Found(keep.ranked(), keep.by_layout(), keep.too_large(), keep.considered)
 
 
 def _by_promise(job: Job, found: list[PlanTable], keep: Keeper) -> list[tuple[PlanTable, Array]]:
     """(block, lower bound of the score of each row), the block with the lowest bound first: good plans found early rule
     more out."""
-    if keep.objective == "memory":
-        return [(block, np.zeros(block.shape[0])) for block in found]
-    pairs = []
-    for block in found:
-        bare = replace(
-            block,
-            schedule=np.asarray(ONE_F_ONE_B),
-            virtual_stages=np.asarray(1),
-            recompute=np.asarray(RECOMPUTE_NONE),
-            sharding=np.asarray(SHARD_NONE),
-            shard_group=np.asarray(1),
+    sizes = [block.shape[0] for block in found]
+    if keep.objective == "memory" or not found:
+        return [(block, np.zeros(size)) for block, size in zip(found, sizes, strict=True)]
+    rows: dict[str, Any] = {
+        name: np.concatenate(
+            [
+                np.broadcast_to(getattr(block, name), (size, 1, 1, 1)).reshape(size)
+                for block, size in zip(found, sizes, strict=True)
+            ]
         )
-        seconds = row_bound_s(settle(job.model, job.cluster, job.software, job.workload, bare))
-        rows = block.shape[0]
-        pairs.append((block, np.broadcast_to(keep.score(seconds, 0.0), (rows, 1, 1, 1)).reshape(rows)))
-    return sorted(pairs, key=lambda pair: float(pair[1].min()))
+        for name in (*ROW, "tp", "pp")
+    }
+    fewest = {
+        "schedule": ONE_F_ONE_B, "virtual_stages": 1, "recompute": RECOMPUTE_NONE, "sharding": SHARD_NONE,
+        "shard_group": 1, "offload": OFFLOAD_NONE,
+    }  # fmt: skip
+    rows |= {name: np.asarray(value) for name, value in fewest.items()}
+    bare = PlanTable(**rows)
+    bounds = keep.score(row_bound_s(settle(job.model, job.cluster, job.software, job.workload, bare)), 0.0)
+    parts = np.split(bounds, np.cumsum(sizes)[:-1])
+    return sorted(zip(found, parts, strict=True), key=lambda pair: float(pair[1].min()))
 
 
 def _pieces(block: PlanTable, bounds: Array, keep: Keeper) -> Iterator[PlanTable]:
@@ -156,10 +162,8 @@ class _Priced:
         return np.broadcast_to(time_s, shape), np.broadcast_to(memory, shape), index
 
 
-def _price(job: Job, plans: PlanTable, keep: Keeper, legal: Array | None = None) -> _Cells | None:
-    if legal is None:
-        legal = rules.legal(job, plans)
-    legal = np.broadcast_to(legal, plans.shape)
+def _price(job: Job, plans: PlanTable, keep: Keeper) -> _Cells | None:
+    legal = np.broadcast_to(rules.legal(job, plans), plans.shape)
     cells = legal.any(axis=3)
     if not cells.any():
         return None
@@ -167,7 +171,7 @@ def _price(job: Job, plans: PlanTable, keep: Keeper, legal: Array | None = None)
     lower_bound = _of_cells(piece.step.lower_bound_s(), cells.shape)
     possible = cells & (_of_cells(piece.least_bytes(), cells.shape) <= keep.capacity_bytes)
     _offer_unfit(plans, cells & ~possible, lower_bound, keep)
-    remaining = possible & _promising(piece, possible, lower_bound, keep)
+    remaining = possible & _promising(plans, lower_bound, keep)
     if remaining.any():
         _offer(piece, remaining, keep)
     return _Cells(plans, legal, lower_bound)
@@ -183,21 +187,12 @@ def _of_cells(array: Array, shape: tuple[int, ...]) -> Array:
     return np.broadcast_to(array[..., 0] if array.ndim == 4 else array, shape)
 
 
-def _promising(piece: _Priced, possible: Array, lower_bound: Array, keep: Keeper) -> Array:
-    """Mask of the cells that may still beat what is kept, after the most promising cell of each row has met every way
-    of sharding."""
-    if keep.objective == "memory" or not possible.any():
-        return possible
-    seconds = np.where(possible, lower_bound, np.inf).reshape(possible.shape[0], -1)
-    pilot = np.zeros_like(seconds, dtype=bool)
-    pilot[np.arange(len(seconds)), seconds.argmin(axis=1)] = True
-    time_s, memory, index = piece.sharded(pilot.reshape(possible.shape) & possible)
-    fits = piece.legal[index] & (memory <= keep.capacity_bytes)
-    finished = np.where(fits, keep.score(time_s, 0.0), np.inf).min(axis=1)
-    layouts, layout = _layouts(piece.plans, len(seconds))
-    best = keep.layout_bounds(layouts)
-    np.minimum.at(best, layout[index[0]], np.maximum(finished, keep.bound()))
-    return np.asarray(keep.score(lower_bound, 0.0) <= best[layout][:, None, None])
+def _promising(plans: PlanTable, lower_bound: Array, keep: Keeper) -> Array:
+    """Mask of the cells that may still beat what is kept."""
+    if keep.objective == "memory":
+        return np.ones(lower_bound.shape, dtype=bool)
+    layouts, layout = _layouts(plans, lower_bound.shape[0])
+    return np.asarray(keep.score(lower_bound, 0.0) <= keep.layout_bounds(layouts)[layout][:, None, None])
 
 
 def _offer_unfit(plans: PlanTable, mask: Array, lower_bound: Array, keep: Keeper) -> None:
@@ -294,41 +289,61 @@ def _pick_base(step: Base, picker: _Picker) -> Base:
 # -- offload
 
 
-def _price_offloaded(job: Job, cells: _Cells, keep: Keeper) -> None:
-    """Try both kinds of offload on the plans that could still be ranked, the fastest first."""
-    promising = cells.legal.any(axis=3)
-    if keep.objective != "memory":
-        promising = promising & (keep.score(cells.lower_bound_s, 0.0) <= keep.bound())
-    index = np.nonzero(promising)
-    order = np.argsort(cells.lower_bound_s[index], kind="stable")
-    index = tuple(axis[order] for axis in index)
-    for start in range(0, len(order), _ROWS_AT_ONCE):
-        where = tuple(axis[start : start + _ROWS_AT_ONCE] for axis in index)
-        if keep.objective != "memory" and keep.score(cells.lower_bound_s[where][0], 0.0) > keep.bound():
+def _price_offloaded(job: Job, later: list[_Cells], keep: Keeper) -> None:
+    """Try both kinds of offload on the plans that don't fit without it and could still be ranked, the fastest first."""
+    plans, bound = _could_win(later, keep)
+    given = later[0].plans.layers_per_stage
+    for start in range(0, len(bound), _ROWS_AT_ONCE):
+        if keep.objective != "memory" and keep.score(bound[start], 0.0) > keep.bound():
             return
-        rows = _cells_as_rows(cells.plans, where)
-        legal = cells.legal[where][:, None, None, :]
+        part = {name: column[start : start + _ROWS_AT_ONCE] for name, column in plans.items()}
         if keep.objective != "memory":
-            legal = legal & _needs_offload(job, rows, legal, keep)
+            time_s, memory = _price_rows(job, PlanTable(**part, layers_per_stage=given))
+            needed = (memory > keep.capacity_bytes) & (keep.score(time_s, 0.0) <= keep.bound())
+            part = {name: column[needed] for name, column in part.items()}
+        if not len(part["tp"]):
+            continue
         for mode in (OFFLOAD_OPTIMIZER, OFFLOAD_ACTIVATIONS):
-            _price(job, replace(rows, offload=np.asarray(mode)), keep, legal)
+            part["offload"] = np.full(len(part["tp"]), mode)
+            table = PlanTable(**part, layers_per_stage=given)
+            keep.offer(_rows(table, *_price_rows(job, table)))
 
 
-def _needs_offload(job: Job, rows: PlanTable, legal: Array, keep: Keeper) -> Array:
-    """Mask of the plans that don't fit without offload and, without it, could be ranked."""
-    piece = _without_states(job, rows, legal)
-    time_s, memory, _ = piece.sharded(np.ones(rows.shape[:3], dtype=bool))
-    needed = (memory > keep.capacity_bytes) & (keep.score(time_s, 0.0) <= keep.bound())
-    return np.asarray(needed[:, None, None, :])
+def _could_win(later: list[_Cells], keep: Keeper) -> tuple[dict[str, Array], Array]:
+    """(plan fields, lower bound of the time) of the plans whose bound is not behind what is ranked, by their bound."""
+    columns: dict[str, list[Array]] = {name: [] for name in later[0].plans.arrays()}
+    bounds: list[Array] = []
+    for cells in later:
+        shape = cells.plans.shape
+        near = np.ones(shape[:3], dtype=bool)
+        if keep.objective != "memory":
+            near = keep.score(cells.lower_bound_s, 0.0) <= keep.bound()
+        index = np.nonzero(cells.legal & near[..., None])
+        for name, array in cells.plans.arrays().items():
+            columns[name].append(np.broadcast_to(array, shape)[index])
+        bounds.append(cells.lower_bound_s[index[:3]])
+    bound = np.concatenate(bounds)
+    order = np.argsort(bound, kind="stable")
+    return {name: np.concatenate(parts)[order] for name, parts in columns.items()}, bound[order]
 
 
-def _cells_as_rows(plans: PlanTable, where: tuple[Array, ...]) -> PlanTable:
-    """The cells as rows of a table of their own, with the same ways of sharding."""
-    cells = plans.shape[:3]
-    ways = ("sharding", "shard_group")
-    arrays: dict[str, Any] = {
-        name: array if name in ways else np.broadcast_to(array, (*cells, 1))[..., 0][where][:, None, None, None]
-        for name, array in plans.arrays().items()
-        if name != "offload"
-    }
-    return replace(plans, **arrays)
+def _price_rows(job: Job, plans: PlanTable) -> tuple[Array, Array]:
+    """(seconds, bytes) of plans in rows."""
+    setting = settle(job.model, job.cluster, job.software, job.workload, plans)
+    step, held = base(setting), states(setting)
+    time_s = step_time_s(job.software, step, step.lower_bound_s(), held, plans.sharding)
+    memory = memory_bytes(job.software, step, [add_up(parts.values()) for parts in step.kept], held)
+    return np.broadcast_to(time_s, plans.shape), np.broadcast_to(memory, plans.shape)
+
+
+def _rows(plans: PlanTable, time_s: Array, memory: Array) -> Priced:
+    layouts, layout = _layouts(plans, plans.shape[0])
+    return Priced(
+        columns=lambda positions: {name: column[positions] for name, column in plans.arrays().items()},
+        layers_per_stage=plans.layers_per_stage,
+        layout=layout,
+        layouts=layouts,
+        time_s=time_s,
+        memory_bytes=memory,
+        legal=np.ones(plans.shape, dtype=bool),
+    )

@@ -9,6 +9,7 @@ What is left out, by name, and why it loses nothing (brute force in `tests/choos
 - `same-placement`: of rank orders whose groups have the same members on every level only the first stands in; they cost
   the same to the last digit.
 - `same-chunk`: of virtual stages that give the same largest chunk only the fewest; more send more and wait as long.
+  Where layers differ all are tried: cut finer, they may balance better.
 - `single-stage`: with pp 1 all schedules are one.
 - `single-tensor-rank`: with tp 1 sequence parallelism changes nothing.
 - `no-shards`: a shard group of one is no sharding.
@@ -24,6 +25,7 @@ import numpy as np
 
 from meshwright.cost.stages import largest_chunk
 from meshwright.program.placement import signature
+from meshwright.spec.model import Model
 from meshwright.spec.plan import (
     INTERLEAVED,
     OFFLOAD,
@@ -60,7 +62,7 @@ def _block(job: Job, accelerators: int, fixed: Fixed, tp: int, pp: int) -> PlanT
     shards = _shards(fixed, data_ranks)
     if not len(rows) or not stages or not shards:
         return None
-    columns = {name: rows[:, position][:, None, None, None] for position, name in enumerate(_ROW)}
+    columns = {name: rows[:, position][:, None, None, None] for position, name in enumerate(ROW)}
     recompute = np.array([RECOMPUTE.index(name) for name in _pinned(fixed, "recompute", list(RECOMPUTE))])
     return PlanTable(
         tp=np.asarray(tp),
@@ -81,7 +83,7 @@ def _block(job: Job, accelerators: int, fixed: Fixed, tp: int, pp: int) -> PlanT
     )
 
 
-_ROW = ("cp", "ep", "dp", "order", "sequence_parallel", "micro_batch")
+ROW = ("cp", "ep", "dp", "order", "sequence_parallel", "micro_batch")
 
 
 def _rows(job: Job, fixed: Fixed, tp: int, pp: int, data_ranks: int) -> Array:
@@ -103,7 +105,7 @@ def _rows(job: Job, fixed: Fixed, tp: int, pp: int, data_ranks: int) -> Array:
             micro = [size for size in micro if batch // dp // size == fixed["num_micro_batches"]]
         choices = product(_pinned(fixed, "ep", expert_degrees), orders, parallel, micro)
         rows += [(cp, ep, dp, order, sp, size) for ep, order, sp, size in choices]
-    return np.array(rows, dtype=np.int64).reshape(-1, len(_ROW))
+    return np.array(rows, dtype=np.int64).reshape(-1, len(ROW))
 
 
 def _orders(job: Job, fixed: Fixed, tp: int, pp: int, pairs: list[tuple[int, int]]) -> list[list[int]]:
@@ -138,19 +140,19 @@ def _schedules(job: Job, fixed: Fixed, pp: int) -> list[tuple[int, int]]:
     pairs = []
     for name in _pinned(fixed, "schedule", list(names)):
         code = SCHEDULES.index(name)
-        if code == INTERLEAVED:
-            options = virtual_stage_options(job.model.num_layers, pp)
-        else:
-            options = [2] if code >= ZERO_BUBBLE_V else [1]
+        options = virtual_stage_options(job.model, pp) if code == INTERLEAVED else [2] if code >= ZERO_BUBBLE_V else [1]
         pairs += [(code, v) for v in _pinned(fixed, "virtual_stages", options)]
     return [(code, v) for code, v in pairs if pp * v <= job.model.num_layers]
 
 
-def virtual_stage_options(num_layers: int, pp: int) -> list[int]:
-    """For each size of the largest chunk, the fewest virtual stages that reach it."""
+def virtual_stage_options(model: Model, pp: int) -> list[int]:
+    """For each size of the largest chunk, the fewest virtual stages that reach it; all of them where layers differ."""
+    every = list(range(2, model.num_layers // pp + 1))
+    if len(model.kinds) > 1:
+        return every
     fewest: dict[int, int] = {}
-    for v in range(2, num_layers // pp + 1):
-        fewest.setdefault(largest_chunk(num_layers, pp, v), v)
+    for v in every:
+        fewest.setdefault(largest_chunk(model.num_layers, pp, v), v)
     return sorted(fewest.values())
 
 

@@ -83,16 +83,33 @@ def matmul_s(
     flops_s = flops_s * misalignment(software, inside) * misalignment(software, outside)
     operand_bytes = device.element_bytes * copies * (rows * (inside + outside) + inside * outside)
     traffic_s = operand_bytes / device.bytes_per_s
-    cast_s: Any = 0.0
-    if device.cast:
-        elements = copies * (rows * inside + inside * outside)
-        cast_s = software.fp8_cast_bytes_per_element * elements / device.bytes_per_s
 
     def one(m: Any, k: Any) -> Array:
         shape = 1 + software.matmul_rows_overhead / m + software.matmul_depth_overhead / k
-        return np.asarray(np.maximum(flops_s * shape, traffic_s) + cast_s)
+        return np.asarray(np.maximum(flops_s * shape, traffic_s))
 
     return one(rows, inside), one(rows, outside), one(inside, rows)
+
+
+def casts_s(
+    device: Device, software: Software, model: Model, layer: Layer, workload: Training, plans: PlanTable
+) -> tuple[Any, Any]:
+    """(forward, backward) seconds of casting matmul inputs, and in backward the gradients of their outputs, for an fp8
+    recipe. Matrices that read the same input share its cast; sequence-parallel ranks cast their part before they gather.
+    Weights are cast once a step, which isn't counted."""
+    if not device.cast:
+        return 0.0, 0.0
+    attention, mlp = layer.attention, layer.mlp
+    inner = (mlp.width + mlp.shared_width + mlp.top_k * mlp.expert_width) / plans.tp
+    values, keys = (
+        attention.heads * attention.value_dim,
+        attention.kv_heads * (attention.head_dim + attention.value_dim),
+    )
+    stream = (1 if layer.parallel else 2) * model.hidden / np.where(plans.sequence_parallel, plans.tp, 1)
+    forward = stream + values / plans.tp + inner
+    backward = stream + (attention.heads * attention.head_dim + keys) / plans.tp + (2 if mlp.gated else 1) * inner
+    element_s = local_tokens(workload, plans) * software.fp8_cast_bytes_per_element / device.bytes_per_s
+    return forward * element_s, backward * element_s
 
 
 def misalignment(software: Software, width: Any) -> Any:

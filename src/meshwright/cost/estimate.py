@@ -34,7 +34,7 @@ def estimate(model: Model, cluster: Cluster, workload: Training, plan: Plan, sof
     check_dtype(cluster, workload)
     job = Job(model, _used_part(cluster, plan), software, workload)
     problems = rules.problems(Job(model, cluster, software, workload), plan)
-    priced = _price(job, _computable(job, plan, problems))
+    priced = price(job, _computable(job, plan, problems))
     found = replace(priced, cluster=cluster, plan=replace(plan, layers_per_stage=_layers(priced, plan, problems)))
     if not found.fits:
         problems = (*problems, _memory_problem(job, found, bool(problems)))
@@ -85,7 +85,8 @@ def _layers(priced: Estimate, plan: Plan, problems: tuple[Problem, ...]) -> tupl
     return plan.layers_per_stage if plan.layers_per_stage and given_is_broken else priced.plan.layers_per_stage
 
 
-def _price(job: Job, plan: Plan) -> Estimate:
+def price(job: Job, plan: Plan) -> Estimate:
+    """One plan priced as it is, without looking for what is wrong with it."""
     model, cluster, software, workload = job.model, job.cluster, job.software, job.workload
     table = plan.table()
     setting = training.settle(model, cluster, software, workload, table)
@@ -155,7 +156,7 @@ def _smallest_change(job: Job, plan: Plan) -> str:
     for words, changed in _single_changes(job, plan):
         if rules.problems(job, changed):
             continue
-        priced = _price(job, changed)
+        priced = price(job, changed)
         if priced.fits and (best is None or priced.step_time_s < best[0]):
             best = priced.step_time_s, f"{words} brings it to {priced.memory_total_bytes / _GIB:.1f} GiB"
     return best[1] if best else ""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from meshwright.cost.compute import Device, attention_core_s, elementwise_s, matmul_s, misalignment
+from meshwright.cost.compute import Device, attention_core_s, casts_s, elementwise_s, matmul_s, misalignment
 from meshwright.cost.network import Network, Route
 from meshwright.program import traffic
 from meshwright.program.placement import Placement
@@ -108,13 +108,16 @@ def layer_time(setting: Setting, layer: Layer) -> PieceTime:
     matmul, matmul_input, matmul_weight = _matmuls_s(setting, layer.linears(model.hidden))
     core, core_backward = attention_core_s(device, software, layer, workload, plans)
     elementwise = elementwise_s(device, software, model, layer, workload, plans)
-    forward = matmul + core + elementwise
-    input_gradient = matmul_input + core_backward + elementwise * software.elementwise_backward_ratio
+    casts, casts_backward = casts_s(device, software, model, layer, workload, plans)
+    forward = matmul + casts + core + elementwise
+    input_gradient = matmul_input + casts_backward + core_backward + elementwise * software.elementwise_backward_ratio
     weight_gradient = matmul_weight + _accumulation_s(setting, layer)
 
-    selective = core if software.selective == "attention" else elementwise
+    selective = {"attention": core, "elementwise": elementwise, "alternate": elementwise + matmul / 2}[
+        software.selective
+    ]
     full, some = plans.recompute == RECOMPUTE_FULL, plans.recompute == RECOMPUTE_SELECTIVE
-    recompute = np.where(full, forward, np.where(some, selective, 0.0))
+    recompute = np.where(full, forward - _not_again_s(setting, layer), np.where(some, selective, 0.0))
 
     again = np.where(full, 1, 0)
     tensor = traffic.tensor_calls(model, layer, workload, plans)
@@ -181,6 +184,14 @@ def _matmuls_s(setting: Setting, linears: tuple[Linear, ...]) -> tuple[Any, Any,
         passes = matmul_s(setting.device, setting.software, rows, linear, plans, copies)
         totals = [total + seconds for total, seconds in zip(totals, passes, strict=True)]
     return totals[0], totals[1], totals[2]
+
+
+def _not_again_s(setting: Setting, layer: Layer) -> Any:
+    """Forward of the layer's last matmul, where checkpoints stop before it; routed experts' outputs are needed."""
+    if not setting.software.checkpoint_stops_early or layer.mlp.is_moe:
+        return 0.0
+    forward, _, _ = _matmuls_s(setting, layer.linears(setting.model.hidden)[-1:])
+    return forward
 
 
 def _accumulation_s(setting: Setting, layer: Layer) -> Array:

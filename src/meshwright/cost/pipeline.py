@@ -10,18 +10,14 @@ Stages are balanced here except in ``step_s_uneven``. Each formula is the longes
 Arguments that break a schedule's rules (``program.schedules.check``) give numbers without meaning.
 """
 
-from collections.abc import Callable, Sequence
-from functools import reduce
+from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from meshwright.cost.v_schedules import Array, Count, count, dualpipe_v, seconds, zero_bubble_v
 from meshwright.program.schedules import SCHEDULES
-from meshwright.spec.plan import DUALPIPE_V, ZERO_BUBBLE_V
-
-Array = NDArray[np.float64]
-Count = NDArray[np.int64]
-Path = tuple[Count | int, Count | int, Count | int, Count | int]  # how many f, i, w and t
+from meshwright.spec.plan import DUALPIPE_V, INTERLEAVED, ZERO_BUBBLE_V
 
 SCHEDULE_CODE = {name: code for code, name in enumerate(SCHEDULES)}
 
@@ -43,7 +39,8 @@ def bubble_s(
     - gpipe, 1f1b: (p - 1) (F + I + W). Huang et al. 2019; Narayanan et al. 2021 (SC21), sec. 2.2.1.
     - interleaved: (p - 1) (F + I + W) / v. Narayanan et al. 2021 (SC21), sec. 2.2.2.
     - zero-bubble-v from m = 2p - 1 on, with n = p - 1 > 0: the largest of n i; 2n (i - w); (2n - 1) f - (n - 1) i;
-      i + (n - 1) w; f + (n - 1) w; 2n f - n i - w; 2n f - (2n + 1) w; (2n - 1) f + i - 2n w. See ``_zero_bubble_v``.
+      i + (n - 1) w; f + (n - 1) w; 2n f - n i - w; 2n f - (2n + 1) w; (2n - 1) f + i - 2n w.
+      See ``v_schedules.zero_bubble_v``.
     - dualpipe-v, n = p - 1: the largest of n f; n (f + i - w); 2n i - n w - f; n i - f; 2n (f - w); n (2f - i - w).
 
     The step is measured from its start to the end of the last rank. Zero-bubble papers measure each rank from its own
@@ -120,10 +117,22 @@ def step_s_uneven(
     (never too short); interleaved -1.9, +0.1, +4.2 %; zero-bubble-v -2.0, +0.1, +2.4 %; dualpipe-v -1.7, +0.8, +3.1 %.
     """
     arguments = (schedule_code, pp, num_micro_batches, virtual_stages, forward_s, input_grad_s, weight_grad_s)
-    slowest_s = _seconds(forward_s) + _seconds(input_grad_s) + _seconds(weight_grad_s)
-    rounds = _by_schedule(schedule_code, 1, 1, virtual_stages, 1, 1)
-    idle_s = np.maximum(bubble_s(*arguments) - _count(pp) * (slowest_s - _seconds(mean_s)) / rounds, 0)
-    return np.asarray(_count(num_micro_batches) * slowest_s + idle_s + transfer_exposed_s(*arguments, transfer_s))
+    slowest_s = seconds(forward_s) + seconds(input_grad_s) + seconds(weight_grad_s)
+    idle_s = idle_uneven_s(schedule_code, pp, virtual_stages, bubble_s(*arguments), slowest_s, mean_s)
+    return np.asarray(count(num_micro_batches) * slowest_s + idle_s + transfer_exposed_s(*arguments, transfer_s))
+
+
+def idle_uneven_s(
+    schedule_code: ArrayLike,
+    pp: ArrayLike,
+    virtual_stages: ArrayLike,
+    balanced_s: ArrayLike,
+    slowest_s: ArrayLike,
+    mean_s: ArrayLike,
+) -> Array:
+    """The idle time of ``step_s_uneven``: ``balanced_s`` is the bubble of ranks that are all like the slowest."""
+    rounds = np.where(np.asarray(schedule_code) == INTERLEAVED, virtual_stages, 1)
+    return np.asarray(np.maximum(seconds(balanced_s) - count(pp) * (seconds(slowest_s) - seconds(mean_s)) / rounds, 0))
 
 
 def pipeline_efficiency(
@@ -134,7 +143,7 @@ def pipeline_efficiency(
     m / (m + p - 1) for gpipe and 1f1b, m v / (m v + p - 1) for interleaved (Narayanan et al. 2021, SC21, sec. 2.2),
     6 m / (6 m + p - 1) for the V schedules from m = 2p - 1 on.
     """
-    work = 3.0 * _count(num_micro_batches)
+    work = 3.0 * count(num_micro_batches)
     idle = bubble_s(schedule_code, pp, num_micro_batches, virtual_stages, 1.0, 1.0, 1.0)
     return np.asarray(work / (work + idle))
 
@@ -149,26 +158,18 @@ def _idle_s(
     weight_grad_s: ArrayLike,
     transfer_s: ArrayLike,
 ) -> Array:
-    p, m, v = _count(pp), _count(num_micro_batches), _count(virtual_stages)
-    f, i, w = _seconds(forward_s) / v, _seconds(input_grad_s) / v, _seconds(weight_grad_s) / v
-    t = np.where(p > 1, _seconds(transfer_s), 0.0)
+    p, m, v = count(pp), count(num_micro_batches), count(virtual_stages)
+    f, i, w = seconds(forward_s) / v, seconds(input_grad_s) / v, seconds(weight_grad_s) / v
+    t = np.where(p > 1, seconds(transfer_s), 0.0)
     turns = m + p - 2
     return _by_schedule(
         schedule_code,
         (p - 1) * (f + i + w + 2 * t),
         (p - 1) * (f + i + w) + 2 * (turns - turns // p) * t,
         _interleaved(p, m, v, f, i + w, t),
-        _only(ZERO_BUBBLE_V, schedule_code, _zero_bubble_v, p, m, f, i, w, t),
-        _only(DUALPIPE_V, schedule_code, _dualpipe_v, p, m, f, i, w, t),
+        _only(ZERO_BUBBLE_V, schedule_code, zero_bubble_v, p, m, f, i, w, t),
+        _only(DUALPIPE_V, schedule_code, dualpipe_v, p, m, f, i, w, t),
     )
-
-
-def _count(value: ArrayLike) -> Count:
-    return np.asarray(value, dtype=np.int64)
-
-
-def _seconds(value: ArrayLike) -> Array:
-    return np.asarray(value, dtype=np.float64)
 
 
 def _only(known: int, schedule_code: ArrayLike, paths: Callable[..., Array], *arguments: Array | Count) -> Array:
@@ -199,87 +200,6 @@ def _interleaved(p: Count, m: Count, v: Count, f: Array, b: Array, t: Array) -> 
     )
 
 
-def _zero_bubble_v(p: Count, m: Count, f: Array, i: Array, w: Array, t: Array) -> Array:
-    """The longest of these paths, less one rank's work 2 m (f + i + w). All are real paths, so none is too long.
-
-    n: ranks after the first; turned: micro-batches beyond p until the pipe is full; missing: micro-batches that it
-    lacks to be full. From m = 2p - 1 on, turned = n and missing = 0.
-    """
-    n = p - 1
-    filled = np.minimum(m, 2 * p - 1)
-    turned, missing = filled - p, 2 * p - 1 - filled
-    few, after_two = np.maximum(p - m, 0), np.maximum(m - 2, 0)
-    slow = _slow_link_turns(p, m)
-    always: list[Path] = [
-        (2 * few, 2 * n, -2 * np.maximum(turned, 0), 4 * n + 2 * np.maximum(turned - 1, 0)),
-        (missing, missing, 0, 2 * np.maximum(missing, n)),
-    ]
-    up_to_p: list[Path] = [
-        (2 * few, 2 * n, -2 * after_two, 4 * n + 2 * after_two),
-        (missing, missing, -(2 * after_two + 1) * (m > 1), 4 * n + 2 * after_two),
-        (2 * n, 2 * few, -2 * (m - 1), 4 * n),
-    ]
-    beyond_p: list[Path] = [
-        (0, n + missing, -missing, 5 * n - 2 - missing),
-        (0, missing + 1, turned - 1, 3 * n),
-        (missing + 1, 0, turned - 1, 3 * n - 2 - 2 * missing),
-        (filled - 2, 1 - turned, 0, 3 * n - 2 - 2 * missing),
-        (filled - 2, missing + 1, -2 * turned, 2 * filled - 4),
-        (filled - 1, -turned, -1, 3 * n - 2 * missing),
-        (2 * n, 0, -2 * n - 1, 4 * n),
-        # Only while the pipe is not full:
-        (0, 2 * missing, 0, 2 * n + 2 * missing),
-        (filled - 2, missing + 1 - turned, -missing, 3 * n - 2 - missing),
-        (filled - 1, missing - turned, -turned, 2 * n),
-        # Only if transfers take time:
-        (0, 2 * n, -2 * n - 1, 6 * n),
-        (n, n, -2 * n - 1, 6 * n),
-        (0, n, -missing - 1, 5 * n - 2 * missing),
-        (turned, 2 * missing, -turned, 4 * n),
-        (turned, 2 * missing, -missing - 1, 5 * n - missing),
-        (turned, 2 * n - turned, -2 * turned - 1, 4 * n + 2 * turned),
-        (turned - 1, missing + 1, 0, 5 * n - 2 - 2 * missing),
-        (turned - 1, 2 * missing + 1, -missing, 5 * n - 2 - missing),
-        (turned - 1, 2 * n - turned + 1, -2 * turned, 4 * n + 2 * turned - 2),
-        (0, 2 * n, -2 * turned - 1, 4 * n + 2 * turned),
-        # Only if a transfer outlasts f + w, or i + w:
-        (-slow, 2 * n, -2 * n - 1 - slow, 6 * n + slow),
-        (n, n - slow, -2 * n - 1 - slow, 6 * n + slow),
-        (turned, 2 * missing - slow, -missing - 1 - slow, 5 * n - missing + slow),
-    ]
-    steps = (f, i, w, t)
-    more = np.where(m > p, _longest(beyond_p, *steps), _longest(up_to_p, *steps))
-    return np.where(p > 1, np.maximum(_longest(always, *steps), more), 0.0)
-
-
-def _dualpipe_v(p: Count, m: Count, f: Array, i: Array, w: Array, t: Array) -> Array:
-    """As ``_zero_bubble_v``."""
-    n = p - 1
-    slow = _slow_link_turns(p, m)
-    paths: list[Path] = [
-        (n, 0, 0, 3 * n),
-        (n, n, -n, 4 * n),
-        (-1, 2 * n, -n, 6 * n),
-        (-1, n, 0, 5 * n),
-        (2 * n, 0, -2 * n, 4 * n),
-        (2 * n, -n, -n, 3 * n),
-        # Only if transfers take time; then if one outlasts f, or i + w:
-        (n - 1, n, -2 * n, 6 * n),
-        (-1 - slow, 2 * n, -n, 6 * n + slow),
-        (n - 1, n - slow, -2 * n - slow, 6 * n + slow),
-    ]
-    return np.where(p > 1, _longest(paths, f, i, w, t), 0.0)
-
-
-def _slow_link_turns(p: Count, m: Count) -> Count:
-    turns = _count(np.maximum(m - p - 2, 0))
-    return 2 * (turns - turns // p)
-
-
-def _longest(paths: Sequence[Path], f: Array, i: Array, w: Array, t: Array) -> Array:
-    return reduce(np.maximum, (nf * f + ni * i + nw * w + nt * t for nf, ni, nw, nt in paths))
-
-
 def in_flight(
     schedule_code: ArrayLike, pp: ArrayLike, num_micro_batches: ArrayLike, virtual_stages: ArrayLike, rank: ArrayLike
 ) -> Count:
@@ -288,7 +208,7 @@ def in_flight(
     gpipe m; 1f1b min(m, p - rank); interleaved min(m v, 2 (p - rank - 1) + (v - 1) p + 1) (Narayanan et al. 2021,
     SC21, sec. 2.2); zero-bubble-v min(2 p, m + min(m, rank + 1)); dualpipe-v 2 p + 1. All exact.
     """
-    p, m, v, r = _count(pp), _count(num_micro_batches), _count(virtual_stages), _count(rank)
+    p, m, v, r = count(pp), count(num_micro_batches), count(virtual_stages), count(rank)
     return _by_schedule(
         schedule_code,
         m,
@@ -321,7 +241,7 @@ def drain(
     if a unit keeps more for its weight gradient than between forward and backward, as under recompute.
     Exact, except zero-bubble-v with p < m < 2p - 1, where neither number is too small.
     """
-    p, m, r = _count(pp), _count(num_micro_batches), _count(rank)
+    p, m, r = count(pp), count(num_micro_batches), count(rank)
     peak = in_flight(schedule_code, pp, num_micro_batches, virtual_stages, rank)
     turned = np.minimum(r, np.maximum(m - p, 0))
     waiting = _by_schedule(schedule_code, 0, 0, 0, 2 * turned + 1, r + 1).astype(np.int64)

@@ -107,6 +107,7 @@ def base(setting: Setting) -> Base:
         transfer_s = np.maximum(transfer_s, 2 * m * plans.virtual_stages * hop_s)
     micro_batch_s = forward_s + input_s + weight_s
     mean_s = _mean_rank_s(setting, layers, embedding, head)
+    idle_s = pipeline.idle_uneven_s(plans.schedule, plans.pp, plans.virtual_stages, balanced_s, micro_batch_s, mean_s)
     return Base(
         classes=classes,
         slowest=stage,
@@ -118,7 +119,8 @@ def base(setting: Setting) -> Base:
         input_s=input_s,
         weight_s=weight_s,
         regather_s=regather_s,
-        bubble_s=balanced_s * _bubble_share(setting, micro_batch_s, mean_s),
+        # the pipeline fills and drains at the pace of the largest virtual stage
+        bubble_s=idle_s * chunk_unevenness(model.num_layers, plans),
         transfer_s=transfer_s,
         offload_s=_activation_offload_s(setting, stage, micro_batch_s),
         overhead_s=software.step_overhead_s,
@@ -277,14 +279,6 @@ def _mean_rank_s(setting: Setting, layers: tuple[PieceTime, ...], embedding: Pie
     for kind, layer in enumerate(layers):
         total = total + model.kind_of_layer.count(kind) * layer.total_s
     return total / setting.plans.pp
-
-
-def _bubble_share(setting: Setting, micro_batch_s: Any, mean_s: Any) -> Any:
-    """What the slowest rank waits for, over the bubble of balanced stages: less where the other ranks are faster,
-    more where virtual stages are unequal (`pipeline.step_s_uneven`)."""
-    plans = setting.plans
-    share = (plans.pp * mean_s / micro_batch_s - 1) / np.maximum(plans.pp - 1, 1)
-    return share * chunk_unevenness(setting.model.num_layers, plans)
 
 
 def _transfer_s(setting: Setting) -> tuple[Any, Any]:

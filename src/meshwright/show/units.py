@@ -20,7 +20,9 @@ def digits(value: float, most: int = 3) -> str:
 
 
 def gib(size_bytes: float) -> str:
-    """Bytes in GiB, or MiB where that is less than a tenth."""
+    """Bytes in GiB; in MiB where that is less than a tenth, in TiB where it is a thousand or more."""
+    if size_bytes >= 999.95 * GIB:
+        return f"{digits(size_bytes / 2**40)} TiB"
     if size_bytes == 0 or size_bytes >= 0.1 * GIB:
         return f"{size_bytes / GIB:,.1f} GiB"
     return f"{size_bytes / 2**20:,.0f} MiB" if size_bytes >= 2**20 else f"{size_bytes / 2**10:,.1f} KiB"
@@ -99,8 +101,10 @@ def whole(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share of one; tenths below ten percent."""
+    """A share of one; tenths below ten percent, a multiple from ten on."""
     value = 100 * share
+    if share >= 10:
+        return f"{digits(share, 2)}×"
     if value == 0:
         return "0%"
     if abs(value) < 0.05:

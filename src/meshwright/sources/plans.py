@@ -130,7 +130,8 @@ def plan_content(estimate: Estimate, model_text: str = "") -> dict[str, Any]:
         content["price_per_gpu_hour"] = float(cluster.price_per_accelerator_hour)
     content["software"] = _software_entry(estimate.software)
     content["workload"] = {key: getattr(workload, key) for key in WORKLOAD_KEYS if key != "tokens" or workload.tokens}
-    content["plan"] = plan_values(estimate.plan, workload.global_batch)
+    plan = plan_values(estimate.plan, workload.global_batch)
+    content["plan"] = {name: value for name, value in plan.items() if value != []}
     content["prediction"] = prediction(estimate)
     return content
 

@@ -38,7 +38,7 @@ def _catalog_software(name: str) -> Software:
 _KNOWN = {field.name: field for field in fields(Software)}
 _CHOICES = {
     "context_parallel": ("ring", "gather"),
-    "selective": ("attention", "elementwise"),
+    "selective": ("attention", "elementwise", "alternate"),
 }
 _SHARES = (
     "tensor_overlap",

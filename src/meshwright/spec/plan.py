@@ -116,17 +116,22 @@ class PlanTable:
         """The plan at `index` of the broadcast shape."""
         shape = self.shape
         value = {name: np.broadcast_to(array, shape)[index].item() for name, array in self.arrays().items()}
-        data_ranks = value["dp"] * value["cp"]
-        return Plan(
-            **{name: value[name] for name in _SAME_FIELDS},
-            order=ORDERS[value["order"]],
-            schedule=SCHEDULES[value["schedule"]],
-            recompute=RECOMPUTE[value["recompute"]],
-            sharding=SHARDING[value["sharding"]],
-            shard_group=0 if value["shard_group"] == data_ranks else value["shard_group"],
-            offload=OFFLOAD[value["offload"]],
-            layers_per_stage=self.layers_per_stage,
-        )
+        return decode(value, self.layers_per_stage)
+
+
+def decode(value: Mapping[str, Any], layers_per_stage: tuple[int, ...] = ()) -> Plan:
+    """The plan with these values of `PlanTable` fields."""
+    data_ranks = value["dp"] * value["cp"]
+    return Plan(
+        **{name: value[name] for name in _SAME_FIELDS},
+        order=ORDERS[value["order"]],
+        schedule=SCHEDULES[value["schedule"]],
+        recompute=RECOMPUTE[value["recompute"]],
+        sharding=SHARDING[value["sharding"]],
+        shard_group=0 if value["shard_group"] == data_ranks else value["shard_group"],
+        offload=OFFLOAD[value["offload"]],
+        layers_per_stage=layers_per_stage,
+    )
 
 
 _ARRAYS = tuple(field.name for field in fields(PlanTable) if field.name != "layers_per_stage")

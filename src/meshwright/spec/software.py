@@ -36,7 +36,9 @@ class Software:
     of bf16 kernel tables: 512 rows reach 88 % (A100) and 91 % (H100) of what 8,192 rows reach."""
     matmul_depth_overhead: float = 150.0
     """The same for the summed dimension: 1,024 reach 86 % of what 16,384 reach (H100 bf16 kernel tables)."""
-    fp8_cast_bytes_per_element: float = 1.0
+    fp8_cast_bytes_per_element: float = 4.0
+    """Memory traffic to cast one 16-bit element for matmuls: 2 read, 1 written and 1 written transposed (delayed scaling;
+    scaling by the present maximum reads once more)."""
     matmul_factor: float = 1.0
     # -- host
     launch_s_per_layer: float = 0.0
@@ -92,8 +94,12 @@ class Software:
     separate_master: bool = True
     """16-bit weights beside the fp32 master copy (Megatron, ZeRO). False: the fp32 copy is the weight and 16-bit shards
     exist only while gathered (FSDP2)."""
-    selective: Literal["attention", "elementwise"] = "elementwise"
-    """What `recompute: selective` runs again: the attention core, or everything that isn't a matmul."""
+    selective: Literal["attention", "elementwise", "alternate"] = "elementwise"
+    """What `recompute: selective` runs again: the attention core, everything that isn't a matmul, or that and every
+    second matmul (torchtitan)."""
+    checkpoint_stops_early: bool = False
+    """Full recompute ends with the last tensor that backward needs, so that a layer's last matmul isn't run again
+    (torch.utils.checkpoint without re-entry, from 2.1 on)."""
     fused_gated_activation: bool = True
     logit_saved_bytes: float = 4.0
     """Bytes per logit kept from the loss's forward to its backward."""

@@ -14,6 +14,7 @@ from meshwright.spec.rules.job import (
     divisors,
     expert_counts,
     head_counts,
+    legal_expert_degrees,
     legal_tensor_degrees,
     mlp_widths,
     nearest,
@@ -111,8 +112,8 @@ def _expert_explain(job: Job, plan: Plan) -> tuple[str, str]:
     if not experts:
         return f"ep {plan.ep} needs a model with experts; {job.model.name} is dense", "use ep 1"
     return (
-        f"ep {plan.ep} must divide the {experts[0]} experts",
-        f"nearest legal ep is {nearest(plan.ep, divisors(experts[0]))}",
+        f"ep {plan.ep} must divide the {next(count for count in experts if count % plan.ep)} experts",
+        f"nearest legal ep is {nearest(plan.ep, legal_expert_degrees(job, plan))}",
     )
 
 
@@ -123,7 +124,7 @@ def _expert_ranks_broken(job: Job, plans: PlanTable) -> Any:
 def _expert_ranks_explain(job: Job, plan: Plan) -> tuple[str, str]:
     return (
         f"ep {plan.ep} must divide dp x cp = {plan.data_ranks}: expert ranks are data-parallel ranks",
-        f"nearest legal ep is {nearest(plan.ep, divisors(plan.data_ranks))}",
+        f"nearest legal ep is {nearest(plan.ep, legal_expert_degrees(job, plan))}",
     )
 
 

@@ -71,6 +71,11 @@ def legal_tensor_degrees(job: Job) -> list[int]:
     return [tp for tp in divisors(common) if _kv_legal(job, tp)]
 
 
+def legal_expert_degrees(job: Job, plan: Plan) -> list[int]:
+    """Expert-parallel degrees that the model's experts and the plan's data-parallel ranks allow."""
+    return divisors(gcd(plan.data_ranks, *expert_counts(job))) if expert_counts(job) else [1]
+
+
 def _kv_legal(job: Job, tp: int) -> bool:
     return all(kv % tp == 0 or tp % kv == 0 for _, kv in head_counts(job) if kv)
 

@@ -16,11 +16,14 @@ def _stages_broken(job: Job, plans: PlanTable) -> Any:
 
 def _stages_explain(job: Job, plan: Plan) -> tuple[str, str]:
     layers = job.model.num_layers
-    limit = max(1, layers // plan.virtual_stages)
+    fix = f"largest pp with {plan.virtual_stages} virtual stages is {layers // plan.virtual_stages}"
+    if plan.virtual_stages > layers:
+        pp = min(plan.pp, layers)
+        fix = f"with pp {pp}, use at most {layers // pp} virtual stages"
     return (
         f"pp {plan.pp} x {plan.virtual_stages} virtual stages need {plan.pp * plan.virtual_stages} layers, "
         f"{job.model.name} has {layers}",
-        f"largest pp with {plan.virtual_stages} virtual stages is {limit}",
+        fix,
     )
 
 
@@ -29,22 +32,19 @@ def _batch_broken(job: Job, plans: PlanTable) -> Any:
 
 
 def _batch_explain(job: Job, plan: Plan) -> tuple[str, str]:
-    batch = job.workload.global_batch
-    if plan.dp > batch:
-        return (
-            f"the global batch of {batch} sequences is smaller than dp {plan.dp}: some replicas get none",
-            f"nearest legal dp is {nearest(plan.dp, divisors(batch))}, "
-            f"or a global batch of {plan.dp * plan.micro_batch}",
-        )
-    unit = plan.dp * plan.micro_batch
-    options = divisors(batch // plan.dp) if batch % plan.dp == 0 else []
-    change = (
-        f"micro-batch {nearest(plan.micro_batch, options)}" if options else f"dp {nearest(plan.dp, divisors(batch))}"
+    batch, unit = job.workload.global_batch, plan.dp * plan.micro_batch
+    if batch % plan.dp == 0:
+        change = f"micro-batch {nearest(plan.micro_batch, divisors(batch // plan.dp))}"
+    elif batch % plan.micro_batch == 0:
+        change = f"dp {nearest(plan.dp, divisors(batch // plan.micro_batch))}"
+    else:
+        change = f"dp {nearest(plan.dp, divisors(batch))} with micro-batch 1"
+    message = (
+        f"the global batch of {batch} sequences is smaller than dp {plan.dp}: some replicas get none"
+        if plan.dp > batch
+        else f"the global batch of {batch} must be a multiple of dp {plan.dp} x micro-batch {plan.micro_batch} = {unit}"
     )
-    return (
-        f"the global batch of {batch} must be a multiple of dp {plan.dp} x micro-batch {plan.micro_batch} = {unit}",
-        f"nearest legal value is {change}, or a global batch of {max(1, round(batch / unit)) * unit}",
-    )
+    return message, f"nearest legal value is {change}, or a global batch of {max(1, round(batch / unit)) * unit}"
 
 
 def _micro_batches(job: Job, plans: PlanTable) -> Any:

@@ -6,18 +6,25 @@ from typing import Any
 
 import numpy as np
 
-from meshwright.spec.plan import OFFLOAD_NONE, Plan, PlanTable
+from meshwright.spec.plan import OFFLOAD_NONE, SHARD_NONE, Plan, PlanTable
 from meshwright.spec.rules.job import Job, Rule, divisors, nearest
 
 
 def _group_broken(job: Job, plans: PlanTable) -> Any:
-    whole = (plans.dp * plans.cp) % plans.shard_group != 0
-    return whole | ((plans.shard_group % plans.ep != 0) & (plans.ep % plans.shard_group != 0))
+    data_ranks = plans.dp * plans.cp
+    whole = data_ranks % plans.shard_group != 0
+    alone = (plans.sharding > SHARD_NONE) & (plans.shard_group == 1) & (data_ranks > 1)
+    return whole | alone | ((plans.shard_group % plans.ep != 0) & (plans.ep % plans.shard_group != 0))
 
 
 def _group_explain(job: Job, plan: Plan) -> tuple[str, str]:
+    if plan.shard_group == 1 and plan.sharding != "none":
+        return "a shard group of 1 shards nothing", "use sharding none, or a larger shard group"
+    least = 1 if plan.sharding == "none" else 2
     options = [
-        value for value in divisors(plan.data_ranks) if value % max(1, plan.ep) == 0 or max(1, plan.ep) % value == 0
+        value
+        for value in divisors(plan.data_ranks)
+        if value >= least and (value % max(1, plan.ep) == 0 or max(1, plan.ep) % value == 0)
     ]
     return (
         f"shard group {plan.shard_group} must divide dp x cp = {plan.data_ranks} and hold whole expert groups",
