@@ -115,3 +115,10 @@ def test_text_of_one_accelerator_has_no_communication(run) -> None:
     done = run("estimate gpt2 --cluster 1x4090-pcie --global-batch 8 --seq-len 1024")
     assert done.exit_code == 0, done.stderr
     assert "Communication" not in done.stdout
+
+
+def test_fp32_is_held_against_the_tf32_unit_that_runs_it(answer, run) -> None:
+    command = "estimate gpt2 --cluster 1xdgx-a100-80g --global-batch 64 --seq-len 1024 --dtype fp32"
+    document = answer(command)
+    assert document["mfu"] * 156e12 == pytest.approx(document["model_flops_per_s_per_gpu"])  # NVIDIA A100 data sheet
+    assert "156 TFLOP/s tf32" in run(command).stdout

@@ -215,7 +215,7 @@ def everything(job: Job, accelerators: int = 0, **only: Any) -> Everything:
     rows = every_plan(job, accelerators, **only)
     parts = [priced(job, table_of(rows[start : start + 50_000])) for start in range(0, len(rows), 50_000)]
     seconds, memory = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return Everything(rows, seconds, memory, job.cluster.accelerator.memory_bytes)
+    return Everything(rows.astype(np.int16), seconds, memory, job.cluster.accelerator.memory_bytes)
 
 
 def random_plans(job: Job, count: int, seed: int, *, legal: bool = True) -> list[Plan]:

@@ -25,7 +25,15 @@ def test_three_digits_and_never_fewer_than_the_whole_part(value: float, text: st
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0, "0 s"), (13.57, "13.6 s"), (0.9999, "1.00 s"), (0.04567, "45.7 ms"), (4.5e-6, "4.50 µs"), (3e-9, "3.00 ns")],
+    [
+        (0, "0 s"),
+        (13.57, "13.6 s"),
+        (0.9999, "1.00 s"),
+        (0.04567, "45.7 ms"),
+        (4.5e-6, "4.50 µs"),
+        (3e-9, "3.00 ns"),
+        (150_039, "41.7 h"),
+    ],
 )
 def test_a_time_has_the_unit_that_suits_it(value: float, text: str) -> None:
     assert units.seconds(value) == text
@@ -76,7 +84,7 @@ def test_memory_is_in_powers_of_two_and_traffic_in_powers_of_ten() -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "text"), [(0, "0%"), (0.0001, "<0.1%"), (0.016, "1.6%"), (0.456, "46%"), (1, "100%")]
+    ("share", "text"), [(0, "0%"), (0.0001, "<0.1%"), (0.016, "1.6%"), (0.456, "46%"), (1, "100%"), (52.2, "52×")]
 )
 def test_a_share_has_tenths_below_ten_percent(share: float, text: str) -> None:
     assert units.percent(share) == text

@@ -23,7 +23,7 @@ from meshwright.spec.software import Software
 from meshwright.spec.workload import Training
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Ranking:
     """`ranked`: the best plans that fit, best first. `by_layout`: the best that fits for each set of degrees, as far
     as it takes at most twice the best's time. `rejected`: what was ruled out, partly given plans among them.
@@ -39,9 +39,16 @@ class Ranking:
     accelerators_used: int
     idle_accelerators: int
 
+    def __repr__(self) -> str:
+        return f"<Ranking of {self.considered:,} plans, best: {self.best!r}>"
+
     @property
     def best(self) -> Estimate | None:
         return self.ranked[0] if self.ranked else None
+
+    def explain(self) -> str:
+        """The reasons, one sentence a line."""
+        return "\n".join(self.reasons)
 
 
 def choose(
@@ -68,10 +75,11 @@ def choose(
     size, found = _search_sizes(job, pins, objective, top)
     part = cluster.part(size)
     used = Job(model, part, software, workload)
-    ranked = tuple(_estimate(used, candidate) for candidate in found.ranked)
+    whole = Job(model, cluster, software, workload)
+    ranked = tuple(_estimate(whole, candidate) for candidate in found.ranked)
     seen = {_key(each): each for each in ranked}
     by_layout = tuple(
-        seen.get(str(candidate.plan)) or _estimate(used, candidate) for candidate in found.by_layout[: max(top, 10)]
+        seen.get(str(candidate.plan)) or _estimate(whole, candidate) for candidate in found.by_layout[: max(top, 10)]
     )
     return Ranking(
         objective=objective,

@@ -35,11 +35,13 @@ def rejections(job: Job, pins: Fixed, found: Found, ranked: tuple[Estimate, ...]
     """The fastest layouts that don't fit however they are sharded, as far as they would beat the best; then degrees
     that break a rule."""
     limit = ranked[0].step_time_s if ranked else float("inf")
-    rejected = []
-    for bound_s, plan in found.too_large[:_MOST_TOO_LARGE]:
-        if bound_s < limit:
-            rejected.append(_too_large(job, plan))
-    return (*rejected, *_illegal_degrees(job, pins))
+    rejected: dict[tuple[Any, ...], Rejection] = {}
+    for bound_s, plan in found.too_large:
+        if bound_s >= limit or len(rejected) >= _MOST_TOO_LARGE:
+            break
+        # how context and data parallel share their ranks changes little
+        rejected.setdefault((plan.tp, plan.ep, plan.pp), _too_large(job, plan))
+    return (*rejected.values(), *_illegal_degrees(job, pins))
 
 
 def _too_large(job: Job, plan: Plan) -> Rejection:
@@ -109,7 +111,8 @@ def reasons(
     others = [each for each in by_layout if _degrees(each) != _degrees(best)]
     if others:
         behind = others[0].step_time_s / best.step_time_s - 1
-        sentences.append(f"The next best layout, {_degrees(others[0])}, takes {behind:.1%} longer.")
+        longer = f"takes {behind:.1%} longer" if behind >= 0.0005 else "takes as long"
+        sentences.append(f"The next best layout, {_degrees(others[0])}, {longer}.")
     return tuple(sentences)
 
 
@@ -146,9 +149,12 @@ def _why_not(job: Job, pins: Fixed) -> str:
     """The rules that the pinned values break by themselves, with the nearest values that work."""
     known = {name: value for name, value in pins.items() if name != "num_micro_batches"}
     plan = replace(Plan(), **known)
-    free = job.cluster.accelerators // max(1, plan.tp * plan.cp * plan.pp)
-    if "dp" not in pins and free:
-        plan = replace(plan, dp=free)
+    if "dp" not in pins:
+        plan = replace(plan, dp=max(1, plan.ep, plan.shard_group))
+    if "schedule" in pins and "virtual_stages" not in pins:
+        plan = replace(plan, virtual_stages=1 if plan.schedule in ("gpipe", "1f1b") else 2)
+    if "virtual_stages" in pins and "schedule" not in pins and plan.virtual_stages > 1:
+        plan = replace(plan, schedule="interleaved", pp=pins.get("pp", 2))
     if "sequence_parallel" not in pins and plan.tp > 1 and job.model.is_moe:
         plan = replace(plan, sequence_parallel=True)
     broken = rules.problems(job, plan)

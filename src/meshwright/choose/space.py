@@ -135,14 +135,22 @@ def _schedules(job: Job, fixed: Fixed, pp: int) -> list[tuple[int, int]]:
     """(schedule code, virtual stages)."""
     if pp == 1:
         wanted = _pinned(fixed, "schedule", ["1f1b"])
-        return [(SCHEDULES.index(wanted[0]), v) for v in _pinned(fixed, "virtual_stages", [1])]
+        pairs = [(SCHEDULES.index(wanted[0]), v) for v in _pinned(fixed, "virtual_stages", [1])]
+        return [(code, v) for code, v in pairs if v == 1 and _runs(code, v)]
     names = job.software.schedules or SCHEDULES
     pairs = []
     for name in _pinned(fixed, "schedule", list(names)):
         code = SCHEDULES.index(name)
         options = virtual_stage_options(job.model, pp) if code == INTERLEAVED else [2] if code >= ZERO_BUBBLE_V else [1]
         pairs += [(code, v) for v in _pinned(fixed, "virtual_stages", options)]
-    return [(code, v) for code, v in pairs if pp * v <= job.model.num_layers]
+    return [(code, v) for code, v in pairs if pp * v <= job.model.num_layers and _runs(code, v)]
+
+
+def _runs(code: int, v: int) -> bool:
+    """Whether a schedule has v virtual stages (rules `one-stage-schedule`, `interleaved-rounds`, `v-shape-stages`)."""
+    if code == INTERLEAVED:
+        return v > 1
+    return v == 2 if code >= ZERO_BUBBLE_V else v == 1
 
 
 def virtual_stage_options(model: Model, pp: int) -> list[int]:

@@ -49,11 +49,22 @@ class JobOptions:
     ] = None
     global_batch: Annotated[str | None, _job("--global-batch", "N", "Sequences of one optimizer step.")] = None
     seq_len: Annotated[str | None, _job("--seq-len", "N", "Tokens of one sequence.")] = None
-    dtype: Annotated[str | None, _job("--dtype", "FORMAT", "bf16, fp16, fp8 or fp32; bf16.")] = None
-    optimizer: Annotated[str | None, _job("--optimizer", "NAME", "adamw, adamw-8bit, muon, sgd, …; adamw.")] = None
+    dtype: Annotated[
+        str | None, _job("--dtype", "FORMAT", "Number format: bf16, fp16, fp8 or fp32 (default: bf16).")
+    ] = None
+    optimizer: Annotated[
+        str | None,
+        _job(
+            "--optimizer",
+            "NAME",
+            "adamw, adamw-8bit, adamw-bf16, lion, muon, adafactor, sgd or sgd-momentum (default: adamw).",
+        ),
+    ] = None
     software: Annotated[
         str | None,
-        _job("--software", "NAME", "Software profile (`meshwright catalog software`) or a YAML file; current."),
+        _job(
+            "--software", "NAME", "Software profile (`meshwright catalog software`) or a YAML file (default: current)."
+        ),
     ] = None
     tokens: Annotated[
         str | None, _job("--tokens", "N", "Tokens of the whole run, such as 15T: says how many days it takes.")
@@ -89,7 +100,7 @@ class PlanOptions:
         str | None, _plan("--sharding", "WHAT", "none, optimizer, gradients or parameters over dp × cp: ZeRO 0 to 3.")
     ] = None
     shard_group: Annotated[
-        str | None, _plan("--shard-group", "N", "Data-parallel ranks that share one sharded copy; all of them.")
+        str | None, _plan("--shard-group", "N", "Data-parallel ranks that share one sharded copy (default: all).")
     ] = None
     sequence_parallel: Annotated[
         bool, _plan("--sequence-parallel", "", "Divide what tensor parallelism leaves whole along the sequence.")

@@ -51,6 +51,9 @@ def layer_activation_bytes(setting: Setting, layer: Layer, recompute: Any) -> Ar
     everything = norms + kept + core + activated * unit * widths
     if software.selective == "attention":
         some = everything - (core if software.attention_efficiency is None else 0.0)
+    elif software.selective == "alternate":
+        # the layer's input, the core's output and every second matmul's output
+        some = 2 * unit * h / sequence + kept / 2 + core
     else:
         some = kept + core
     per_token = np.where(

@@ -95,7 +95,7 @@ def casts_s(
     device: Device, software: Software, model: Model, layer: Layer, workload: Training, plans: PlanTable
 ) -> tuple[Any, Any]:
     """(forward, backward) seconds of casting matmul inputs, and in backward the gradients of their outputs, for an fp8
-    recipe. Matrices that read the same input share its cast; sequence-parallel ranks cast their part before they gather.
+    recipe. Matrices that read the same input share its cast; sequence-parallel ranks cast their part, then gather.
     Weights are cast once a step, which isn't counted."""
     if not device.cast:
         return 0.0, 0.0

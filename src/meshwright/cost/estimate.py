@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import gcd
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,12 @@ def _computable(job: Job, plan: Plan, problems: tuple[Problem, ...]) -> Plan:
         changes["virtual_stages"] = max(1, min(virtual_stages, layers // changes["pp"]))
         if changes["virtual_stages"] == 1:
             changes["schedule"] = "1f1b"
+    if "experts" in broken:
+        changes["ep"] = gcd(plan.ep, max((layer.mlp.experts for layer in job.model.kinds), default=0) or 1)
+    if broken & {"experts", "expert-ranks"}:
+        changes["ep"] = gcd(changes.get("ep", plan.ep), plan.data_ranks)
+    if broken & {"shard-group", "expert-ranks"}:
+        changes["shard_group"] = 0
     return replace(plan, **changes)
 
 

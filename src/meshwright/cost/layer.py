@@ -135,9 +135,12 @@ def layer_time(setting: Setting, layer: Layer) -> PieceTime:
         hidden_cb = np.minimum(context_b, (core_backward + again * core) * cover)
     hidden_tf, hidden_tb = tensor_f * software.tensor_overlap, tensor_b * software.tensor_overlap
     hidden_ef, hidden_eb = expert_f * software.expert_overlap, expert_b * software.expert_overlap
+    # chunks on their way round the ring slow the attention beside them down a little
+    context_f = context_f - (1 - software.overlap_contention) * hidden_cf
+    context_b = context_b - (1 - software.overlap_contention) * hidden_cb
     # under full recompute the forward's communication runs again inside backward; it is in the *_b sums already
-    exposed_f = tensor_f - hidden_tf + context_f - hidden_cf + expert_f - hidden_ef
-    exposed_b = tensor_b - hidden_tb + context_b - hidden_cb + expert_b - hidden_eb
+    exposed_f = tensor_f - hidden_tf + context_f + expert_f - hidden_ef
+    exposed_b = tensor_b - hidden_tb + context_b + expert_b - hidden_eb
     floor = software.launch_s_per_layer
     overhead_f = np.maximum(0.0, floor - forward - exposed_f)
     floor_b = floor * (software.launch_backward_ratio + again)
@@ -149,8 +152,8 @@ def layer_time(setting: Setting, layer: Layer) -> PieceTime:
         recompute=recompute,
         tensor_forward=tensor_f - hidden_tf,
         tensor_backward=tensor_b - hidden_tb,
-        context_forward=context_f - hidden_cf,
-        context_backward=context_b - hidden_cb,
+        context_forward=context_f,
+        context_backward=context_b,
         expert_forward=expert_f - hidden_ef,
         expert_backward=expert_b - hidden_eb,
         overhead_forward=overhead_f,

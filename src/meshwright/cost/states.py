@@ -113,11 +113,12 @@ def _piece(setting: Setting, dense: Any, expert: Any) -> Piece:
         software.gradient_bytes + 2 * (state.master_bytes + state.moment_bytes) + workload.weight_bytes
     )
     calls = traffic.data_calls(software, workload, plans, np.asarray(dense), np.asarray(expert))
+    gathered = np.where(traffic.stays_gathered(software, plans) & (group > 1), dense + expert, 0.0)
     moved = owned * (software.gradient_bytes + workload.weight_bytes)
     return Piece(
         parameters=dense + expert,
-        weights=kept(SHARD_PARAMETERS) * weight_bytes,
-        gradients=kept(SHARD_GRADIENTS) * software.gradient_bytes,
+        weights=kept(SHARD_PARAMETERS) * weight_bytes + gathered * software.parameter_gather_bytes,
+        gradients=kept(SHARD_GRADIENTS) * software.gradient_bytes + gathered * software.gradient_reduce_bytes,
         optimizer=np.where(here, owned * (state.moment_bytes + master), 0.0),
         offloaded=np.where(here, 0.0, owned * (state.moment_bytes + master)) if np.any(~here) else 0.0,
         communication_s=setting.calls_s(calls, "step"),

@@ -112,9 +112,14 @@ def _axis_group(levels: tuple[Level, ...], stride: Array, degree: Array) -> Grou
     return Group(np.asarray(degree), tuple(members), ((stride, np.asarray(degree)),))
 
 
-def _product(inner: Group, outer: Group) -> Group:
-    members = tuple(a * b for a, b in zip(inner.members, outer.members, strict=True))
-    return Group(inner.degree * outer.degree, members, inner.factors + outer.factors)
+def _product(one: Group, other: Group) -> Group:
+    """The ranks of two axes together, in the order of their rank numbers."""
+    members = tuple(a * b for a, b in zip(one.members, other.members, strict=True))
+    (one_stride, one_degree), (other_stride, other_degree) = one.factors[0], other.factors[0]
+    first = one_stride <= other_stride
+    inner = np.where(first, one_stride, other_stride), np.where(first, one_degree, other_degree)
+    outer = np.where(first, other_stride, one_stride), np.where(first, other_degree, one_degree)
+    return Group(one.degree * other.degree, members, (inner, outer))
 
 
 def _inner(group: Group, degree: Array) -> Group:
@@ -131,7 +136,8 @@ def _inner(group: Group, degree: Array) -> Group:
 
 def _outer(group: Group, inner: Group) -> Group:
     """The ranks of `group` that hold the same position in their `inner` group."""
-    members = tuple(whole // part for whole, part in zip(group.members, inner.members, strict=True))
+    # where inner groups don't fill a domain evenly, none of it is sure to hold two ranks of the same position
+    members = tuple(np.where(whole % inner.degree == 0, whole // inner.degree, 1) for whole in group.members)
     factors = tuple(
         (stride * part, size // part) for (stride, size), (_, part) in zip(group.factors, inner.factors, strict=True)
     )

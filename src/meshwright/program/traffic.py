@@ -198,9 +198,10 @@ def data_calls(
     sharding = plans.sharding
     sharded = sharding >= SHARD_OPTIMIZER
     whole = sharding == SHARD_PARAMETERS
-    scatters = np.where((sharding >= SHARD_GRADIENTS) & software.reduces_per_micro_batch, m, 1)
-    gathers = np.where(whole & software.gathers_per_micro_batch, m, 1) * np.where(
-        whole & software.reshard_after_forward, 2, 1
+    resharded = ~stays_gathered(software, plans)
+    scatters = np.where((sharding >= SHARD_GRADIENTS) & software.reduces_per_micro_batch & resharded, m, 1)
+    gathers = np.where(whole & software.gathers_per_micro_batch & resharded, m, 1) * np.where(
+        whole & software.reshard_after_forward & resharded, 2, 1
     )
     gather_bytes = 4.0 if workload.dtype == "fp32" else software.parameter_gather_bytes
     calls: list[Call] = []
@@ -220,6 +221,11 @@ def data_calls(
     return tuple(calls)
 
 
+def stays_gathered(software: Software, plans: PlanTable) -> Array:
+    """Plans whose fully sharded parameters are gathered once a step and held until its end."""
+    return np.asarray((plans.sharding == SHARD_PARAMETERS) & (plans.pp > 1) & software.stages_stay_gathered)
+
+
 def _expert_shard(plans: PlanTable) -> Array:
     return np.asarray(np.maximum(1, plans.shard_group // plans.ep))
 
@@ -229,6 +235,7 @@ def tied_embedding_call(model: Model, software: Software, plans: PlanTable) -> t
     schedule puts both on one rank."""
     if not model.tied_embeddings:
         return ()
-    payload = padded_vocab(model, software, plans.tp) / plans.tp * model.hidden * software.gradient_reduce_bytes
+    table = padded_vocab(model, software, plans.tp) / plans.tp * (model.embedding_dim or model.hidden)
+    payload = table * software.gradient_reduce_bytes
     apart = (plans.pp > 1) & (plans.schedule < ZERO_BUBBLE_V)
     return (Call("pp", "all_reduce", "ends", payload, np.where(apart, 1, 0), "step", "tied embedding"),)

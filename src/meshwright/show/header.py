@@ -61,8 +61,8 @@ def cluster_facts(cluster: Cluster, dtype: str) -> list[str]:
     """Accelerators, their memory and their peak for the job's dtype."""
     accelerator = cluster.accelerator
     facts = [f"{cluster.accelerators:,} × {accelerator.name}", f"{units.gib(accelerator.memory_bytes)} each"]
-    peak = accelerator.peak_flops_per_s.get(dtype)
-    return [*facts, f"{units.flops(peak)} {dtype}"] if peak else facts
+    unit = accelerator.unit(dtype)
+    return [*facts, f"{units.flops(accelerator.peak(unit))} {unit}"]
 
 
 def job_facts(workload: Training, software: Software) -> list[str]:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from meshwright.program.placement import Group, placement
 from meshwright.show import units
+from meshwright.show.sheet import RIGHT, Column, Sheet, fitted
 from meshwright.spec.cluster import Cluster
 from meshwright.spec.estimate import Estimate
 from meshwright.spec.plan import AXES, Plan
@@ -81,30 +82,32 @@ def layers_text(layers: tuple[int, ...]) -> str:
     return ", ".join(f"{length} × {size}" if length > 2 else ", ".join([str(size)] * length) for size, length in runs)
 
 
-def axes_table(estimate: Estimate) -> Table:
-    """For each axis with more than one rank: which ranks talk, over what, how much and for how long."""
-    table = Table(box=None, show_edge=False, padding=(0, 2, 0, 0), pad_edge=False, header_style="bright_black")
-    table.add_column("parallel", no_wrap=True)
-    table.add_column("over", style="cyan")
-    table.add_column("ranks, such as", no_wrap=True)
-    table.add_column("sends", justify="right", no_wrap=True)
-    table.add_column("takes", justify="right", no_wrap=True)
-    table.add_column("exposed", justify="right", no_wrap=True)
+def axes_table(estimate: Estimate, width: int) -> Table:
+    """For each axis with more than one rank: over what its ranks talk, which ranks, how much and for how long."""
     groups = axis_groups(estimate.plan, estimate.cluster)
-    for axis in (*estimate.plan.order, "ep"):
-        degree = getattr(estimate.plan, axis)
-        if degree == 1:
-            continue
-        calls = [each for each in estimate.traffic if each.axis == axis]
-        table.add_row(
-            Text.assemble(f"{AXIS_NAMES[axis]:<9}", (f"{axis} {degree}", "bold"), _beside(axis, estimate.plan)),
-            over(groups[axis], estimate.cluster),
-            _ranks(groups[axis]),
-            units.traffic(sum(each.wire_bytes_per_step for each in calls)),
-            units.seconds(sum(each.seconds for each in calls)),
-            units.seconds(sum(each.exposed_s for each in calls)),
-        )
-    return table
+    axes = [axis for axis in (*estimate.plan.order, "ep") if getattr(estimate.plan, axis) > 1]
+    rows = [_axis_row(axis, groups[axis], estimate) for axis in axes]
+    columns = [Column("parallel"), Column("", style="bold"), Column("over", style="cyan"), Column("ranks, such as")]
+    columns += [Column(title, RIGHT) for title in ("sends", "takes", "exposed")]
+    whole = Sheet(columns, rows)
+    short = whole.without("ranks, such as")
+    return fitted(width, [whole, short, short.wrapping("over")])
+
+
+def _axis_row(axis: str, group: Group, estimate: Estimate) -> tuple[str, ...]:
+    plan = estimate.plan
+    calls = [each for each in estimate.traffic if each.axis == axis]
+    # gradients are summed over context-parallel ranks too
+    beside = f" × cp {plan.cp}" if axis == "dp" and plan.cp > 1 else ""
+    return (
+        AXIS_NAMES[axis],
+        f"{axis} {getattr(plan, axis)}{beside}",
+        over(group, estimate.cluster),
+        _ranks(group),
+        units.traffic(sum(each.wire_bytes_per_step for each in calls)),
+        units.seconds(sum(each.seconds for each in calls)),
+        units.seconds(sum(each.exposed_s for each in calls)),
+    )
 
 
 def axis_groups(plan: Plan, cluster: Cluster) -> dict[str, Group]:
@@ -129,11 +132,6 @@ def over(group: Group, cluster: Cluster) -> str:
     if len(parts) == 1:
         return parts[0][0]
     return " × ".join(f"{count} {name}" for name, count in parts) or "one rank"
-
-
-def _beside(axis: str, plan: Plan) -> str:
-    """Gradients are summed over context-parallel ranks too."""
-    return f" × cp {plan.cp}" if axis == "dp" and plan.cp > 1 else ""
 
 
 def _ranks(group: Group) -> str:

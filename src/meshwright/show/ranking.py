@@ -14,6 +14,7 @@ from meshwright.show.sheet import LEFT, RIGHT, Column, Sheet, fitted
 from meshwright.spec.estimate import Estimate
 
 REJECTED_SHOWN = 6
+_CLEAR_GAP = 2
 _SHORT = {
     "selective": "select",
     "optimizer": "optim",
@@ -28,7 +29,10 @@ _SHORT = {
 
 def ranking_table(plans: Sequence[Estimate], width: int) -> Table:
     """One row per plan, best first. What is the same trivial value in all plans has no column."""
-    return fitted(width, [_sheet(plans, written_out=True), _sheet(plans, written_out=False)])
+    roomy = _sheet(plans, written_out=True)
+    if roomy.width(_CLEAR_GAP) <= width:
+        return fitted(width, [roomy])
+    return fitted(width, [_sheet(plans, written_out=False)])
 
 
 def _sheet(plans: Sequence[Estimate], written_out: bool) -> Sheet:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich import box
 from rich.table import Table
@@ -36,6 +36,17 @@ class Sheet:
             if column.side != PROSE
         ]
         return sum(widths) + gap * (len(self.columns) - 1)
+
+    def without(self, title: str) -> Sheet:
+        """The same without a column."""
+        kept = [position for position, column in enumerate(self.columns) if column.title != title]
+        rows = [[row[position] for position in kept] for row in self.rows]
+        return replace(self, columns=[self.columns[position] for position in kept], rows=rows)
+
+    def wrapping(self, title: str) -> Sheet:
+        """The same with a column that takes what the others leave it."""
+        columns = [replace(column, side=PROSE) if column.title == title else column for column in self.columns]
+        return replace(self, columns=columns)
 
     def drawn(self, gap: int) -> Table:
         table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, gap - 1, 0, 0), pad_edge=False)

@@ -68,7 +68,7 @@ def ranking_view(ranking: Ranking, asked: Asked, top: int, width: int) -> Group:
         if ranking.reasons:
             parts += section("Why", sentences(ranking.reasons))
         parts += _charts(best, width)
-        parts += _communication(best)
+        parts += _communication(best, width)
         rows = ranking.by_layout[:top]
         if len(rows) > 1:
             parts += section("Layouts, the best plan of each", ranking_table(rows, width - _INDENT))
@@ -86,7 +86,7 @@ def estimate_view(estimate: Estimate, width: int) -> Group:
     if estimate.problems:
         parts += section("Problems", problems(estimate.problems))
     parts += _charts(estimate, width)
-    parts += _communication(estimate)
+    parts += _communication(estimate, width)
     if estimate.traffic:
         parts += section("Calls of the slowest rank, per step", traffic_table(estimate, width - _INDENT))
     return Group(*parts)
@@ -173,10 +173,10 @@ def _charts(estimate: Estimate, width: int) -> list[RenderableType]:
     return [table]
 
 
-def _communication(estimate: Estimate) -> list[RenderableType]:
+def _communication(estimate: Estimate, width: int) -> list[RenderableType]:
     if estimate.plan.world_size == 1 or not estimate.cluster.levels:
         return []
-    return section("Communication, what crosses which link in a step", axes_table(estimate))
+    return section("Communication, what crosses which link in a step", axes_table(estimate, width - _INDENT))
 
 
 def _footer(ranking: Ranking) -> str:

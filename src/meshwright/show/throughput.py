@@ -15,7 +15,8 @@ _HOUR_S = 3600.0
 
 def throughput(estimate: Estimate) -> Table:
     """Step time with its range, tokens per second, use of the accelerators, and days and money where they are known."""
-    peak = estimate.cluster.accelerator.peak(estimate.workload.dtype)
+    accelerator = estimate.cluster.accelerator
+    peak = accelerator.peak(accelerator.unit(estimate.workload.dtype))
     spread = f"likely {units.seconds_range(estimate.step_time_low_s, estimate.step_time_high_s)}"
     used = f"{units.flops(estimate.model_flops_per_s_per_gpu)} of {units.flops(peak)} on each accelerator"
     table = labelled()

@@ -28,4 +28,5 @@ def traffic_table(estimate: Estimate, width: int) -> Table:
         )
         for each in estimate.traffic
     ]
-    return fitted(width, [Sheet(columns, rows)])
+    whole = Sheet(columns, rows)
+    return fitted(width, [whole, whole.without("payload"), whole.without("payload").wrapping("over")])

@@ -47,10 +47,8 @@ def seconds(time_s: float) -> str:
     """A time of a step or of a part of it."""
     if time_s == 0:
         return "0 s"
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if time_s >= 0.9995 * size:
-            return f"{digits(time_s / size)} {unit}"
-    return f"{digits(time_s * 1e9)} ns"
+    unit, size = _unit_of(time_s)
+    return f"{digits(time_s / size)} {unit}"
 
 
 def seconds_range(low_s: float, high_s: float) -> str:
@@ -62,10 +60,8 @@ def seconds_range(low_s: float, high_s: float) -> str:
 
 def common_seconds(longest_s: float) -> Callable[[float], str]:
     """How to write several times one below the other: in the unit and with the decimals that suit the longest."""
-    unit, size = next(
-        (pair for pair in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)) if longest_s >= 0.9995 * pair[1]), ("ns", 1e-9)
-    )
-    places = 2 if longest_s / size < 99.95 else 1
+    unit, size = _unit_of(longest_s)
+    places = 2 if longest_s / size < 99.95 else 1 if longest_s / size < 999.5 else 0
 
     def write(time_s: float) -> str:
         text = f"{time_s / size:,.{places}f}"
@@ -76,6 +72,13 @@ def common_seconds(longest_s: float) -> Callable[[float], str]:
         )
 
     return write
+
+
+def _unit_of(time_s: float) -> tuple[str, float]:
+    """Hours only where seconds are too many to read."""
+    if time_s >= 10 * _HOUR_S:
+        return "h", _HOUR_S
+    return next((pair for pair in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)) if time_s >= 0.9995 * pair[1]), ("ns", 1e-9))
 
 
 def duration(time_s: float) -> str:

@@ -96,6 +96,8 @@ def _checked(key: str, value: Any, where: str) -> Any:
             raise InputError(f"{key} is {value!r}; it must be a number of at least 0", where)
         if key in _SHARES and value > 1:
             raise InputError(f"{key} is {value!r}; it must be a share from 0 to 1", where)
+        if isinstance(default, int) and value != int(value):
+            raise InputError(f"{key} is {value!r}; it must be a whole number", where, f"use {round(value)}")
         return type(default)(value)
     if default is MISSING or isinstance(default, str):
         return str(value)

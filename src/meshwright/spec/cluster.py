@@ -122,6 +122,9 @@ class Cluster:
     library: CollectiveLibrary | None = None
     """What drives the links; None: an ideal library without base latencies."""
 
+    def __repr__(self) -> str:
+        return f"<Cluster {self.name}: {self.accelerators:,} x {self.accelerator.name}>"
+
     @property
     def accelerator(self) -> Accelerator:
         """The accelerator of the first node group: what a plan with one kind of rank is priced on."""

@@ -67,7 +67,7 @@ class Traffic:
     exposed_s: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Estimate:
     """One plan priced. Seconds, bytes and tokens per second; `time_s` parts are exposed and add up to `step_time_s`;
     `memory_bytes` parts are those of the worst rank at its peak instant and add up to `memory_total_bytes`."""
@@ -88,6 +88,17 @@ class Estimate:
     problems: tuple[Problem, ...] = ()
     hidden_s: dict[str, float] = field(default_factory=dict)
     """Communication that ran beside the computation, by part."""
+
+    def __repr__(self) -> str:
+        plan = self.plan
+        degrees = " ".join(f"{axis} {getattr(plan, axis)}" for axis in ("tp", "cp", "ep", "dp", "pp"))
+        memory = f"{self.memory_total_bytes / 2**30:.1f} of {self.capacity_bytes / 2**30:.1f} GiB"
+        return f"<Estimate {self.model.name} on {self.cluster.name}, {degrees}: {self.step_time_s:.4g} s, {memory}>"
+
+    @property
+    def estimate(self) -> Estimate:
+        """Itself: an entry of a ranking has a plan and an estimate."""
+        return self
 
     @property
     def valid(self) -> bool:

@@ -223,6 +223,9 @@ class Model:
     source: str = ""
     notes: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<Model {self.name}: {self.num_parameters:,} parameters, {self.num_layers} layers>"
+
     @property
     def num_layers(self) -> int:
         return len(self.layers)

@@ -37,8 +37,8 @@ class Software:
     matmul_depth_overhead: float = 150.0
     """The same for the summed dimension: 1,024 reach 86 % of what 16,384 reach (H100 bf16 kernel tables)."""
     fp8_cast_bytes_per_element: float = 4.0
-    """Memory traffic to cast one 16-bit element for matmuls: 2 read, 1 written and 1 written transposed (delayed scaling;
-    scaling by the present maximum reads once more)."""
+    """Memory traffic to cast one 16-bit element for matmuls: 2 read, 1 written and 1 written transposed (delayed
+    scaling; scaling by the present maximum reads once more)."""
     matmul_factor: float = 1.0
     # -- host
     launch_s_per_layer: float = 0.0
@@ -72,6 +72,9 @@ class Software:
     """Sharded parameters are gathered again for every micro-batch; otherwise once a step."""
     reshard_after_forward: bool = True
     """Sharded parameters are dropped after forward and gathered again for backward."""
+    stages_stay_gathered: bool = False
+    """Under pipeline parallelism, fully sharded parameters stay gathered and their gradients whole from the first
+    micro-batch to the last (torch pipelining over FSDP2)."""
     reduces_per_micro_batch: bool = True
     """Sharded gradients are reduce-scattered after every micro-batch; otherwise once a step."""
     gradient_reduce_bytes: float = 4.0
@@ -113,7 +116,6 @@ class Software:
     """The vocabulary is padded to a multiple of this × tp."""
     schedules: tuple[str, ...] = ()
     """Schedules the framework has; empty: all."""
-    max_tensor_parallel: int = 0
     range_low: float = 0.15
     range_high: float = 0.25
     """The step time's honest range around the prediction, as shares of it."""

@@ -11,10 +11,10 @@ from meshwright.spec.rules.job import Job, Rule, divisors, nearest
 
 
 def _group_broken(job: Job, plans: PlanTable) -> Any:
-    data_ranks = plans.dp * plans.cp
-    whole = data_ranks % plans.shard_group != 0
-    alone = (plans.sharding > SHARD_NONE) & (plans.shard_group == 1) & (data_ranks > 1)
-    return whole | alone | ((plans.shard_group % plans.ep != 0) & (plans.ep % plans.shard_group != 0))
+    group, data_ranks = plans.shard_group, plans.dp * plans.cp
+    alone = (group == 1) & (data_ranks > 1)
+    cuts_experts = (group % plans.ep != 0) & (plans.ep % group != 0)
+    return (data_ranks % group != 0) | ((plans.sharding > SHARD_NONE) & (alone | cuts_experts))
 
 
 def _group_explain(job: Job, plan: Plan) -> tuple[str, str]:
