@@ -84,7 +84,7 @@ def test_activations_under_full_recompute(software: str) -> None:
 def test_selective_recompute_saves_what_the_paper_says(name: str, h: int, a: int, share: float) -> None:
     """Section 5: selective recompute saves 70 % (GPT-3) and 65 % (MT-NLG) of the activations."""
     shape = Model(name, h, 51200, (gpt_layer(h, a),) * 2, norm="layer", position="learned", dropout=True)
-    here = setting(shape, Plan(tp=8, sequence_parallel=True), "megatron-2021", s)
+    here = setting(shape, Plan(tp=8, sequence_parallel=True), "megatron-2021")
     kept, whole = (
         float(layer_activation_bytes(here, shape.layers[0], RECOMPUTE.index(mode))) for mode in ("selective", "none")
     )

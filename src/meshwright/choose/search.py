@@ -41,7 +41,7 @@ from meshwright.spec.plan import (
 from meshwright.spec.rules import Job
 
 _CELLS_AT_ONCE = 60_000
-_ROWS_AT_ONCE = 50_000
+_ROWS_AT_ONCE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,15 +155,16 @@ class _Priced:
         picker = _Picker(index)
         slim = _pick_base(self.step, picker)
         held = map_pieces(self.held, picker, joined=True)
-        sharding = np.asarray(self.plans.sharding).reshape(1, -1)
-        time_s = step_time_s(self.job.software, slim, picker(self.step.lower_bound_s()), held, sharding)
+        time_s = step_time_s(
+            self.job.software, slim, picker(self.step.lower_bound_s()), held, picker(self.plans.sharding)
+        )
         memory = memory_bytes(self.job.software, slim, [picker(each) for each in self.kept], held)
         shape = (len(index[0]), self.plans.shape[3])
         return np.broadcast_to(time_s, shape), np.broadcast_to(memory, shape), index
 
 
-def _price(job: Job, plans: PlanTable, keep: Keeper) -> _Cells | None:
-    legal = np.broadcast_to(rules.legal(job, plans), plans.shape)
+def _price(job: Job, plans: PlanTable, keep: Keeper, legal: Array | None = None) -> _Cells | None:
+    legal = np.broadcast_to(rules.legal(job, plans) if legal is None else legal, plans.shape)
     cells = legal.any(axis=3)
     if not cells.any():
         return None
@@ -291,59 +292,46 @@ def _pick_base(step: Base, picker: _Picker) -> Base:
 
 def _price_offloaded(job: Job, later: list[_Cells], keep: Keeper) -> None:
     """Try both kinds of offload on the plans that don't fit without it and could still be ranked, the fastest first."""
-    plans, bound = _could_win(later, keep)
-    given = later[0].plans.layers_per_stage
-    for start in range(0, len(bound), _ROWS_AT_ONCE):
-        if keep.objective != "memory" and keep.score(bound[start], 0.0) > keep.bound():
-            return
-        part = {name: column[start : start + _ROWS_AT_ONCE] for name, column in plans.items()}
+    for plans, legal, fastest_s in _could_win(later, keep):
         if keep.objective != "memory":
-            time_s, memory = _price_rows(job, PlanTable(**part, layers_per_stage=given))
-            needed = (memory > keep.capacity_bytes) & (keep.score(time_s, 0.0) <= keep.bound())
-            part = {name: column[needed] for name, column in part.items()}
-        if not len(part["tp"]):
-            continue
+            if keep.score(fastest_s, 0.0) > keep.bound():
+                return
+            legal = legal & _needs_offload(job, plans, legal, keep)
         for mode in (OFFLOAD_OPTIMIZER, OFFLOAD_ACTIVATIONS):
-            part["offload"] = np.full(len(part["tp"]), mode)
-            table = PlanTable(**part, layers_per_stage=given)
-            keep.offer(_rows(table, *_price_rows(job, table)))
+            _price(job, replace(plans, offload=np.asarray(mode)), keep, legal)
 
 
-def _could_win(later: list[_Cells], keep: Keeper) -> tuple[dict[str, Array], Array]:
-    """(plan fields, lower bound of the time) of the plans whose bound is not behind what is ranked, by their bound."""
-    columns: dict[str, list[Array]] = {name: [] for name in later[0].plans.arrays()}
-    bounds: list[Array] = []
+def _needs_offload(job: Job, plans: PlanTable, legal: Array, keep: Keeper) -> Array:
+    """Mask of the plans that don't fit without offload and could be ranked if they did."""
+    piece = _without_states(job, plans, legal)
+    time_s, memory, _ = piece.sharded(np.ones(plans.shape[:3], dtype=bool))
+    needed = (memory > keep.capacity_bytes) & (keep.score(time_s, 0.0) <= keep.bound())
+    return np.asarray(needed[:, None, None, :])
+
+
+def _could_win(later: list[_Cells], keep: Keeper) -> Iterator[tuple[PlanTable, Array, float]]:
+    """(plans, legal ones, their lowest bound) of the cells whose bound is not behind what is ranked, lowest bound
+    first. Cells are rows now; as blocks differ in their ways of sharding, each row has its own, padded with illegal
+    ones."""
+    width = max(cells.plans.shape[3] for cells in later)
+    columns: dict[str, list[Array]] = {name: [] for name in (*later[0].plans.arrays(), "legal", "bound")}
     for cells in later:
-        shape = cells.plans.shape
-        near = np.ones(shape[:3], dtype=bool)
+        near = np.ones(cells.legal.shape[:3], dtype=bool)
         if keep.objective != "memory":
             near = keep.score(cells.lower_bound_s, 0.0) <= keep.bound()
-        index = np.nonzero(cells.legal & near[..., None])
-        for name, array in cells.plans.arrays().items():
-            columns[name].append(np.broadcast_to(array, shape)[index])
-        bounds.append(cells.lower_bound_s[index[:3]])
-    bound = np.concatenate(bounds)
-    order = np.argsort(bound, kind="stable")
-    return {name: np.concatenate(parts)[order] for name, parts in columns.items()}, bound[order]
-
-
-def _price_rows(job: Job, plans: PlanTable) -> tuple[Array, Array]:
-    """(seconds, bytes) of plans in rows."""
-    setting = settle(job.model, job.cluster, job.software, job.workload, plans)
-    step, held = base(setting), states(setting)
-    time_s = step_time_s(job.software, step, step.lower_bound_s(), held, plans.sharding)
-    memory = memory_bytes(job.software, step, [add_up(parts.values()) for parts in step.kept], held)
-    return np.broadcast_to(time_s, plans.shape), np.broadcast_to(memory, plans.shape)
-
-
-def _rows(plans: PlanTable, time_s: Array, memory: Array) -> Priced:
-    layouts, layout = _layouts(plans, plans.shape[0])
-    return Priced(
-        columns=lambda positions: {name: column[positions] for name, column in plans.arrays().items()},
-        layers_per_stage=plans.layers_per_stage,
-        layout=layout,
-        layouts=layouts,
-        time_s=time_s,
-        memory_bytes=memory,
-        legal=np.ones(plans.shape, dtype=bool),
-    )
+        index = np.nonzero(near & cells.legal.any(axis=3))
+        arrays = {**cells.plans.arrays(), "legal": cells.legal, "bound": cells.lower_bound_s[..., None]}
+        for name, array in arrays.items():
+            varies = name in ("sharding", "shard_group", "legal")
+            picked = np.broadcast_to(array, (*near.shape, cells.plans.shape[3] if varies else 1))[index]
+            missing = width - picked.shape[1] if varies else 0
+            filler = 1 if name == "shard_group" else 0
+            columns[name].append(np.pad(picked, ((0, 0), (0, missing)), constant_values=filler))
+    table = {name: np.concatenate(parts)[:, None, None, :] for name, parts in columns.items()}
+    bound, legal = table.pop("bound"), table.pop("legal")
+    order = np.argsort(bound[:, 0, 0, 0], kind="stable")
+    for start in range(0, len(order), _ROWS_AT_ONCE):
+        rows = order[start : start + _ROWS_AT_ONCE]
+        part: dict[str, Any] = {name: array[rows] for name, array in table.items()}
+        given = later[0].plans.layers_per_stage
+        yield PlanTable(**part, layers_per_stage=given), legal[rows], float(bound[rows[0], 0, 0, 0])
