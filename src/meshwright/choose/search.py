@@ -41,6 +41,7 @@ from meshwright.spec.plan import (
 from meshwright.spec.rules import Job
 
 _CELLS_AT_ONCE = 60_000
+_WAYS_AT_ONCE = 100_000
 _ROWS_AT_ONCE = 10_000
 
 
@@ -149,9 +150,8 @@ class _Priced:
         )
         return memory_bytes(self.job.software, self.step, self.kept, least)
 
-    def sharded(self, cells: Array) -> tuple[Array, Array, tuple[Array, ...]]:
-        """(seconds, bytes, index) of every way of sharding for the cells of a mask: axes (cell, sharding)."""
-        index = np.nonzero(cells)
+    def sharded(self, index: tuple[Array, ...]) -> tuple[Array, Array]:
+        """(seconds, bytes) of every way of sharding for the cells at `index`: axes (cell, sharding)."""
         picker = _Picker(index)
         slim = _pick_base(self.step, picker)
         held = map_pieces(self.held, picker, joined=True)
@@ -160,7 +160,7 @@ class _Priced:
         )
         memory = memory_bytes(self.job.software, slim, [picker(each) for each in self.kept], held)
         shape = (len(index[0]), self.plans.shape[3])
-        return np.broadcast_to(time_s, shape), np.broadcast_to(memory, shape), index
+        return np.broadcast_to(time_s, shape), np.broadcast_to(memory, shape)
 
 
 def _price(job: Job, plans: PlanTable, keep: Keeper, legal: Array | None = None) -> _Cells | None:
@@ -223,12 +223,18 @@ def _degrees(plans: PlanTable) -> tuple[Array, ...]:
 
 
 def _offer(piece: _Priced, cells: Array, keep: Keeper) -> None:
-    plans = piece.plans
-    time_s, memory, index = piece.sharded(cells)
-    ways = plans.shape[3]
-    layouts, layout = _layouts(plans, cells.shape[0])
+    """Every way of sharding for the cells of a mask, few enough at a time to stay in the processor's cache."""
+    layouts, layout = _layouts(piece.plans, cells.shape[0])
+    index = np.nonzero(cells)
+    step = max(1, _WAYS_AT_ONCE // piece.plans.shape[3])
+    for start in range(0, len(index[0]), step):
+        _offer_cells(piece, tuple(axis[start : start + step] for axis in index), layouts, layout, keep)
 
-    shape = plans.shape
+
+def _offer_cells(piece: _Priced, index: tuple[Array, ...], layouts: list[Layout], layout: Array, keep: Keeper) -> None:
+    plans = piece.plans
+    shape, ways = plans.shape, plans.shape[3]
+    time_s, memory = piece.sharded(index)
 
     def columns(positions: Array) -> dict[str, Array]:
         cell, way = np.divmod(positions, ways)
@@ -304,7 +310,7 @@ def _price_offloaded(job: Job, later: list[_Cells], keep: Keeper) -> None:
 def _needs_offload(job: Job, plans: PlanTable, legal: Array, keep: Keeper) -> Array:
     """Mask of the plans that don't fit without offload and could be ranked if they did."""
     piece = _without_states(job, plans, legal)
-    time_s, memory, _ = piece.sharded(np.ones(plans.shape[:3], dtype=bool))
+    time_s, memory = piece.sharded(np.nonzero(np.ones(plans.shape[:3], dtype=bool)))
     needed = (memory > keep.capacity_bytes) & (keep.score(time_s, 0.0) <= keep.bound())
     return np.asarray(needed[:, None, None, :])
 
