@@ -36,6 +36,7 @@ def plan(
 def _plan(model: str, job: JobOptions, objective: str, top: str, pinned: PlanOptions, output: OutputOptions) -> int:
     import meshwright as mw
     from meshwright.choose.objective import OBJECTIVES
+    from meshwright.cli.memory import keep_freed_memory
     from meshwright.cli.request import read_request
     from meshwright.show.console import console
     from meshwright.show.document import ranking_document, to_json
@@ -49,6 +50,7 @@ def _plan(model: str, job: JobOptions, objective: str, top: str, pinned: PlanOpt
     if output.save is not None:
         check_writable(output.save, "--save")
     asked = read_request(model, job, pinned)
+    keep_freed_memory()
     ranking = mw.choose(
         asked.model, asked.cluster, asked.workload, asked.software, objective=wanted, top=count, fixed=asked.pins
     )
