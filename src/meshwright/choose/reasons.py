@@ -40,7 +40,8 @@ def rejections(job: Job, pins: Fixed, found: Found, ranked: tuple[Estimate, ...]
         if bound_s >= limit or len(rejected) >= _MOST_TOO_LARGE:
             break
         # how context and data parallel share their ranks changes little
-        rejected.setdefault((plan.tp, plan.ep, plan.pp), _too_large(job, plan))
+        if (alike := (plan.tp, plan.ep, plan.pp)) not in rejected:
+            rejected[alike] = _too_large(job, plan)
     return (*rejected.values(), *_illegal_degrees(job, pins))
 
 

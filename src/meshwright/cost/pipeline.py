@@ -186,7 +186,14 @@ def _only(known: int, schedule_code: ArrayLike, paths: Callable[..., Array], *ar
 
 def _by_schedule(schedule_code: ArrayLike, *values: ArrayLike) -> Array:
     code = np.asarray(schedule_code)
-    return np.asarray(np.select([code == known for known in SCHEDULE_CODE.values()], list(values), np.nan))
+    result: ArrayLike = np.nan
+    for known, value in enumerate(values):
+        chosen = code == known
+        if chosen.all():
+            return np.broadcast_to(value, np.broadcast_shapes(code.shape, *(np.shape(each) for each in values)))
+        if chosen.any():
+            result = np.where(chosen, value, result)
+    return np.asarray(result)
 
 
 def _interleaved(p: Count, m: Count, v: Count, f: Array, b: Array, t: Array) -> Array:

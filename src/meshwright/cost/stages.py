@@ -28,7 +28,7 @@ _STEPS_PER_LAYER = 16
 @dataclass(frozen=True, slots=True)
 class StageClass:
     """Ranks with the same layers: how many of each kind (all virtual stages together), whether the embedding and the
-    head are theirs (1.0 or 0.0), and the first such rank, which keeps the most activations. `present` masks plans
+    head are theirs (1.0 or 0.0), and the rank of them that keeps the most activations: the first, in a V the last. `present` masks plans
     that have no such rank."""
 
     layers: tuple[Any, ...]
@@ -112,10 +112,11 @@ def _uniform(num_layers: int, plans: PlanTable, embedding: Array, head: Array) -
     p = plans.pp
     alone_or_v = (p == 1) | (plans.schedule >= ZERO_BUBBLE_V)
     head_first = np.where(alone_or_v, 1.0, 0.0)
-    high_rank = 1 + low_count
+    v_shape = plans.schedule >= ZERO_BUBBLE_V
+    low_rank, high_rank = np.where(v_shape, low_count, 1), np.where(v_shape, p - 2, 1 + low_count)
     classes = (
         StageClass((first,), 1.0, head_first, np.zeros_like(p), True),
-        StageClass((low,), 0.0, 0.0, np.ones_like(p), (p > 2) & (low_count > 0)),
+        StageClass((low,), 0.0, 0.0, low_rank, (p > 2) & (low_count > 0)),
         StageClass((low + 1,), 0.0, 0.0, high_rank, (p > 2) & (low_count < p - 2)),
         StageClass((last,), 0.0, 1.0 - head_first, p - 1, p > 1),
     )
@@ -232,18 +233,19 @@ def _partition(
 
 
 def _from_counts(model: Model, plans: PlanTable) -> tuple[StageClass, ...]:
-    """Classes of plans whose layers per stage are given; the table holds one pp and one number of virtual stages."""
-    p, v = int(np.max(plans.pp)), int(np.max(plans.virtual_stages))
-    v_shape = bool(np.any(plans.schedule >= ZERO_BUBBLE_V))
-    found = _classes_of(model, plans.layers_per_stage, p, v, v_shape)
-    return _stack([found], np.zeros((), dtype=int), len(model.kinds))
+    """Classes of plans whose layers per stage are given; the table holds one pp. Plans with another number of virtual
+    stages than were given are illegal and get numbers without meaning."""
+    counts, p = plans.layers_per_stage, int(np.max(plans.pp))
+    v = max(1, len(counts) // p)
+    found = [_classes_of(model, counts, p, v, v_shape and v == 2) for v_shape in (False, True)]
+    return _stack(found, np.asarray(plans.schedule >= ZERO_BUBBLE_V).astype(int), len(model.kinds))
 
 
 _Row = tuple[tuple[int, ...], float, float, int]
 
 
 def _classes_of(model: Model, counts: Sequence[int], pp: int, virtual_stages: int, v_shape: bool) -> list[_Row]:
-    """Distinct ranks of one split: (layers by kind, embedding, head, first such rank)."""
+    """Distinct ranks of one split: (layers by kind, embedding, head, the one of them that keeps most)."""
     ranks = rank_of_stage("zero-bubble-v" if v_shape else "interleaved", pp, virtual_stages)
     kinds = len(model.kinds)
     held = [[0] * kinds for _ in range(pp)]
@@ -255,7 +257,8 @@ def _classes_of(model: Model, counts: Sequence[int], pp: int, virtual_stages: in
     rows: dict[tuple[tuple[int, ...], float, float], int] = {}
     for rank, layers in enumerate(held):
         key = (tuple(layers), float(ranks[0] == rank), float(ranks[-1] == rank))
-        rows.setdefault(key, rank)
+        if v_shape or key not in rows:
+            rows[key] = rank
     return [(layers, embedding, head, rank) for (layers, embedding, head), rank in rows.items()]
 
 
