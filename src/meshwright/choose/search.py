@@ -142,19 +142,26 @@ class _Priced:
     step: Base
     kept: list[Any]
     held: States
+    held_row: Array
+    """For each row of the piece, its row in `held`: states don't depend on the micro-batch, so many rows share them."""
 
     def least_bytes(self) -> Array:
         """Bytes of the fullest rank under the sharding that leaves it least of each state."""
-        least = map_pieces(
-            self.held, lambda array: np.min(array, axis=3, keepdims=True) if np.ndim(array) == 4 else array
-        )
+
+        def of_rows(array: Any) -> Any:
+            if np.ndim(array) < 4:
+                return array
+            lowest = np.min(array, axis=3, keepdims=True)
+            return lowest[self.held_row] if lowest.shape[0] > 1 else lowest
+
+        least = map_pieces(self.held, of_rows)
         return memory_bytes(self.job.software, self.step, self.kept, least)
 
     def sharded(self, index: tuple[Array, ...]) -> tuple[Array, Array]:
         """(seconds, bytes) of every way of sharding for the cells at `index`: axes (cell, sharding)."""
         picker = _Picker(index)
         slim = _pick_base(self.step, picker)
-        held = map_pieces(self.held, picker, joined=True)
+        held = map_pieces(self.held, _Picker((self.held_row[index[0]], *index[1:])), joined=True)
         time_s = step_time_s(
             self.job.software, slim, picker(self.step.lower_bound_s()), held, picker(self.plans.sharding)
         )
@@ -181,7 +188,19 @@ def _price(job: Job, plans: PlanTable, keep: Keeper, legal: Array | None = None)
 def _without_states(job: Job, plans: PlanTable, legal: Array) -> _Priced:
     setting = settle(job.model, job.cluster, job.software, job.workload, plans)
     step = base(setting)
-    return _Priced(job, plans, legal, step, [add_up(parts.values()) for parts in step.kept], states(setting))
+    held, held_row = _states_of_rows(job, plans)
+    return _Priced(job, plans, legal, step, [add_up(parts.values()) for parts in step.kept], held, held_row)
+
+
+def _states_of_rows(job: Job, plans: PlanTable) -> tuple[States, Array]:
+    """(states of the rows that differ in what states depend on, for each row which of them are its)."""
+    rows = plans.shape[0]
+    columns = [getattr(plans, name) for name in ("tp", "cp", "ep", "dp", "pp", "order")]
+    table = np.stack([np.broadcast_to(column, (rows, 1, 1, 1)).reshape(rows) for column in columns], axis=-1)
+    first, row = distinct_rows(table)
+    # rows with these degrees have the same ways of sharding, in a block and among cells alike
+    few = _rows_of(plans, first)
+    return states(settle(job.model, job.cluster, job.software, job.workload, few)), row
 
 
 def _of_cells(array: Array, shape: tuple[int, ...]) -> Array:

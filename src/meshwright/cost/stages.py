@@ -28,8 +28,8 @@ _STEPS_PER_LAYER = 16
 @dataclass(frozen=True, slots=True)
 class StageClass:
     """Ranks with the same layers: how many of each kind (all virtual stages together), whether the embedding and the
-    head are theirs (1.0 or 0.0), and the rank of them that keeps the most activations: the first, in a V the last. `present` masks plans
-    that have no such rank."""
+    head are theirs (1.0 or 0.0), and the rank of them that keeps the most activations: the first, in a V the last.
+    `present` masks plans that have no such rank."""
 
     layers: tuple[Any, ...]
     embedding: Any

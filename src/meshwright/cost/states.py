@@ -21,21 +21,24 @@ from meshwright.spec.plan import (
     SHARD_GRADIENTS,
     SHARD_OPTIMIZER,
     SHARD_PARAMETERS,
+    Array,
 )
 from meshwright.spec.workload import OPTIMIZERS
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """States of one piece on one rank: bytes by part, those in host memory, seconds per step of its data-parallel
-    communication, of its optimizer update and of moving it to host memory and updating it there."""
+    """States of one piece on one rank: bytes by part, those in host memory, seconds of its data-parallel communication
+    once a step and for each micro-batch, of its optimizer update and of moving it to host memory and updating it
+    there."""
 
     parameters: Any
     weights: Any
     gradients: Any
     optimizer: Any
     offloaded: Any
-    communication_s: Any
+    once_s: Any
+    micro_batch_s: Any
     update_s: Any
     offload_s: Any
 
@@ -112,7 +115,7 @@ def _piece(setting: Setting, dense: Any, expert: Any) -> Piece:
     traffic_bytes = owned * (
         software.gradient_bytes + 2 * (state.master_bytes + state.moment_bytes) + workload.weight_bytes
     )
-    calls = traffic.data_calls(software, workload, plans, np.asarray(dense), np.asarray(expert))
+    once_s, micro_batch_s = _communication_s(setting, np.asarray(dense), np.asarray(expert))
     gathered = np.where(traffic.stays_gathered(software, plans) & (group > 1), dense + expert, 0.0)
     moved = owned * (software.gradient_bytes + workload.weight_bytes)
     return Piece(
@@ -121,7 +124,8 @@ def _piece(setting: Setting, dense: Any, expert: Any) -> Piece:
         gradients=kept(SHARD_GRADIENTS) * software.gradient_bytes + gathered * software.gradient_reduce_bytes,
         optimizer=np.where(here, owned * (state.moment_bytes + master), 0.0),
         offloaded=np.where(here, 0.0, owned * (state.moment_bytes + master)) if np.any(~here) else 0.0,
-        communication_s=setting.calls_s(calls, "step"),
+        once_s=once_s,
+        micro_batch_s=micro_batch_s,
         update_s=np.where(here, software.optimizer_traffic_factor * traffic_bytes / setting.device.bytes_per_s, 0.0),
         offload_s=np.where(
             here, 0.0, moved / setting.device.host_bytes_per_s + traffic_bytes / software.host_update_bytes_per_s
@@ -129,6 +133,22 @@ def _piece(setting: Setting, dense: Any, expert: Any) -> Piece:
         if np.any(~here)
         else 0.0,
     )
+
+
+def _communication_s(setting: Setting, dense: Array, expert: Array) -> tuple[Any, Any]:
+    """(seconds once a step, seconds for each micro-batch) of a piece's data-parallel communication. Apart, neither
+    depends on the micro-batch, so that a search prices them once for all of its sizes."""
+    arguments = (setting.software, setting.workload, setting.plans, dense, expert)
+    once_s: Any = 0.0
+    micro_batch_s: Any = 0.0
+    pairs = zip(
+        traffic.data_calls(*arguments, micro_batches=0), traffic.data_calls(*arguments, micro_batches=1), strict=True
+    )
+    for none, one in pairs:
+        seconds = setting.call_s(one) if np.any(one.count) else 0.0
+        once_s = once_s + none.count * seconds
+        micro_batch_s = micro_batch_s + (one.count - none.count) * seconds
+    return once_s, micro_batch_s
 
 
 def map_pieces(held: States, change: Callable[[Any], Any], joined: bool = False) -> States:

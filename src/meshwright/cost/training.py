@@ -150,7 +150,7 @@ def data_parallel_s(software: Software, step: Base, held: States, sharding: Any)
     the computation down a little.
     """
     first = step.classes[0]
-    work = held.weigh(first, "communication_s")
+    work = held.weigh(first, "once_s") + step.micro_batches * held.weigh(first, "micro_batch_s")
     if not software.data_overlap:
         return work + step.fixed_communication_s, np.zeros(())
     whole = sharding == SHARD_PARAMETERS

@@ -185,16 +185,21 @@ def pipeline_calls(model: Model, workload: Training, software: Software, plans: 
 
 
 def data_calls(
-    software: Software, workload: Training, plans: PlanTable, parameters: Array, expert_parameters: Array
+    software: Software,
+    workload: Training,
+    plans: PlanTable,
+    parameters: Array,
+    expert_parameters: Array,
+    micro_batches: Any = None,
 ) -> tuple[Call, ...]:
     """Data parallel: gradients of one piece of the model summed over dp × cp, and its sharded states gathered (ZeRO,
     Rajbhandari et al. 2020; FSDP, Zhao et al. 2023).
 
     `parameters` and `expert_parameters` are what the piece (a layer, the embedding, the head) holds on one rank after
     tensor and expert parallelism. With a shard group smaller than dp × cp, gradients are scattered inside it and the
-    shards summed across groups (HSDP).
+    shards summed across groups (HSDP). `micro_batches` stands in for the plans' own number.
     """
-    m = num_micro_batches(workload, plans)
+    m = num_micro_batches(workload, plans) if micro_batches is None else micro_batches
     sharding = plans.sharding
     sharded = sharding >= SHARD_OPTIMIZER
     whole = sharding == SHARD_PARAMETERS

@@ -1,0 +1,143 @@
+"""Model states on a rank, against the tables of the ZeRO paper and the model's own count."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import small_jobs as small
+from small_jobs import SOFTWARE, job
+
+from meshwright.cost import training
+from meshwright.cost.stages import StageClass
+from meshwright.cost.states import States, map_pieces, states
+from meshwright.spec.model import Model
+from meshwright.spec.plan import Plan
+from meshwright.spec.rules import Job
+from meshwright.spec.software import Software
+
+ZERO = replace(SOFTWARE, gradient_bytes=2.0, separate_master=True)
+"""Mixed precision as in the paper: 2 + 2 + 12 bytes."""
+
+
+def held(plan: Plan, software: Software = ZERO, of_job: Job | None = None) -> tuple[States, tuple[StageClass, ...]]:
+    of_job = of_job or job(cluster=small.switches(8, 8))
+    setting = training.settle(of_job.model, of_job.cluster, software, of_job.workload, plan.table())
+    return states(setting), training.base(setting).classes
+
+
+def whole(plan: Plan, name: str, software: Software = ZERO, of_job: Job | None = None) -> float:
+    """One field on the first rank."""
+    found, classes = held(plan, software, of_job)
+    return float(found.weigh(classes[0], name))
+
+
+def all_bytes(plan: Plan, software: Software = ZERO, of_job: Job | None = None) -> float:
+    return sum(whole(plan, name, software, of_job) for name in ("weights", "gradients", "optimizer"))
+
+
+@pytest.mark.parametrize(
+    ("sharding", "sharded", "kept"), [("none", 0, 16), ("optimizer", 12, 4), ("gradients", 14, 2), ("parameters", 16, 0)]
+)
+@pytest.mark.parametrize("dp", [2, 8])
+def test_bytes_per_parameter_are_those_of_zero(sharding: str, sharded: float, kept: float, dp: int) -> None:
+    # Rajbhandari et al. 2020 (ZeRO), figure 1: 16 Ψ; 4 Ψ + 12 Ψ/N; 2 Ψ + 14 Ψ/N; 16 Ψ/N
+    count = small.DENSE.num_parameters
+    assert all_bytes(Plan(dp=dp, sharding=sharding)) == pytest.approx((kept + sharded / dp) * count, rel=1e-12)
+
+
+def test_the_example_of_the_paper_takes_120_and_31_and_17_and_2_gigabytes() -> None:
+    # figure 1 of the ZeRO paper: 7.5 billion parameters on 64 ranks: 120, 31.4, 16.6 and 1.9 GB
+    count = 7.5e9 / small.DENSE.num_parameters
+    big = replace(job(cluster=small.switches(8, 8)), workload=small.Training(64, 128))
+    gigabytes = [
+        all_bytes(Plan(dp=64, sharding=sharding), of_job=big) * count / 1e9
+        for sharding in ("none", "optimizer", "gradients", "parameters")
+    ]
+    assert gigabytes == pytest.approx([120, 31.4, 16.6, 1.9], abs=0.05)
+
+
+def test_a_smaller_shard_group_keeps_more() -> None:
+    count = small.DENSE.num_parameters
+    plan = Plan(dp=8, sharding="parameters", shard_group=2)
+    assert all_bytes(plan) == pytest.approx(16 / 2 * count, rel=1e-12)
+    assert all_bytes(Plan(dp=4, cp=2, sharding="parameters")) == pytest.approx(16 / 8 * count, rel=1e-12)
+
+
+@pytest.mark.parametrize("model", [small.DENSE, small.TIED, small.EXPERTS, small.WINDOWS], ids=["dense", "tied", "moe", "mixed"])
+@pytest.mark.parametrize("pp", [1, 2, 4])
+def test_the_stages_hold_the_model_together(model: Model, pp: int) -> None:
+    of_job = job(model, small.switches(8, 8))
+    found, classes = held(Plan(pp=pp), of_job=of_job)
+    present = [stage for stage in classes if np.all(stage.present)]
+    ranks = [int(stage.rank) for stage in present]
+    layers = [int(stage.total_layers) for stage in present]
+    count = model.num_parameters + (model.vocab * small.HIDDEN if model.tied_embeddings and pp > 1 else 0)
+    # as many ranks of each class as its layers leave room for
+    if len(present) == pp:
+        assert sum(float(found.weigh(stage, "parameters")) for stage in present) == pytest.approx(count, rel=1e-12)
+    else:
+        assert len(set(ranks)) == len(ranks)
+        ends = [stage for stage in present if float(stage.embedding) or float(stage.head)]
+        inner = next(stage for stage in present if not float(stage.embedding) and not float(stage.head))
+        rest = (model.num_layers - sum(int(stage.total_layers) for stage in ends)) / int(inner.total_layers)
+        total = sum(float(found.weigh(stage, "parameters")) for stage in ends)
+        assert total + rest * float(found.weigh(inner, "parameters")) == pytest.approx(count, rel=1e-12)
+    assert min(layers) >= 1
+
+
+def test_experts_are_sharded_over_the_ranks_that_hold_the_same_ones() -> None:
+    of_job = job(small.EXPERTS, small.switches(8, 8))
+    experts = 4 * 3 * small.HIDDEN * 256 * 4
+    rest = small.EXPERTS.num_parameters - experts
+    for group, expert_group in ((8, 2), (4, 1), (2, 1)):
+        plan = Plan(dp=8, ep=4, sharding="parameters", shard_group=group)
+        expected = 16 * (rest / group + experts / 4 / expert_group)
+        assert all_bytes(plan, of_job=of_job) == pytest.approx(expected, rel=1e-12)
+
+
+def test_an_fp32_weight_is_its_own_master() -> None:
+    full = replace(job(cluster=small.switches(8, 8)), workload=small.Training(8, 128, "fp32"))
+    software = replace(ZERO, gradient_bytes=4.0)
+    assert all_bytes(Plan(), software, full) == pytest.approx(16 * small.DENSE.num_parameters, rel=1e-12)
+    fsdp2 = replace(ZERO, gradient_bytes=4.0, separate_master=False)
+    assert all_bytes(Plan(), fsdp2) == pytest.approx(16 * small.DENSE.num_parameters, rel=1e-12)
+
+
+def test_an_offloaded_optimizer_lives_with_the_host_and_is_updated_there() -> None:
+    plan = Plan(dp=2, offload="optimizer")
+    assert whole(plan, "optimizer") == 0
+    assert whole(plan, "offloaded") == pytest.approx(12 * small.DENSE.num_parameters)
+    assert whole(plan, "update_s") == 0 < whole(plan, "offload_s")
+    assert whole(plan.with_(offload="none"), "offloaded") == 0
+
+
+def test_what_the_host_has_no_room_for_stays_on_the_device() -> None:
+    room = 20e6
+    tight = job(cluster=small.switches(8, 8, host_memory=8 * room / SOFTWARE.host_memory_share))
+    found, classes = held(Plan(offload="optimizer"), of_job=tight)
+    over = 12 * small.DENSE.num_parameters - room
+    assert over > 0
+    assert float(found.returned_bytes(classes[0])) == pytest.approx(over, rel=1e-9)
+
+
+def test_gathered_layers_take_room_only_where_parameters_are_sharded() -> None:
+    sharded, _ = held(Plan(dp=8, sharding="parameters"))
+    layer = small.dense_layer().num_parameters(small.HIDDEN)
+    per_parameter = ZERO.parameter_gather_bytes + ZERO.gradient_reduce_bytes
+    assert float(sharded.gathered_bytes) == 2 * layer * per_parameter
+    for sharding in ("none", "optimizer", "gradients"):
+        assert float(held(Plan(dp=8, sharding=sharding))[0].gathered_bytes) == 0
+
+
+def test_joined_states_keep_their_sum() -> None:
+    found, classes = held(Plan(dp=4, pp=2, sharding="gradients"), of_job=job(small.TIED, small.switches(8, 8)))
+
+    def same(value: Any) -> Any:
+        return value
+
+    joined = map_pieces(found, same, joined=True)
+    for stage in classes:
+        assert float(joined.weigh(stage, "bytes")) == pytest.approx(float(found.weigh(stage, "bytes")), rel=1e-12)
