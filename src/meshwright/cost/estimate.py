@@ -38,7 +38,7 @@ def estimate(model: Model, cluster: Cluster, workload: Training, plan: Plan, sof
     priced = price(job, _computable(job, plan, problems))
     found = replace(priced, cluster=cluster, plan=replace(plan, layers_per_stage=_layers(priced, plan, problems)))
     if not found.fits:
-        problems = (*problems, _memory_problem(job, found, bool(problems)))
+        problems = (*problems, _memory_problem(found, "" if problems else _smallest_change(job, plan)))
     return replace(found, problems=problems)
 
 
@@ -147,18 +147,18 @@ def _stride(plan: Plan, axis: str) -> int:
 # -- what would make it fit
 
 
-def _memory_problem(job: Job, found: Estimate, otherwise_broken: bool) -> Problem:
+def _memory_problem(found: Estimate, fix: str) -> Problem:
     need, have = found.memory_total_bytes, found.capacity_bytes
     message = (
         f"stage {found.worst_stage} needs {need / _GIB:.1f} GiB at its peak, an accelerator has {have / _GIB:.1f} GiB: "
         f"{(need - have) / _GIB:.1f} GiB too much"
     )
-    fix = "" if otherwise_broken else _smallest_change(job, found.plan)
     return Problem("memory", message, fix or "use more accelerators, or search for a plan with `meshwright plan`")
 
 
 def _smallest_change(job: Job, plan: Plan) -> str:
-    """The single change of the plan that makes it fit at the least cost in time, in words; empty if none does."""
+    """The single change of the plan as given that makes it fit at the least cost in time, in words; empty if none
+    does."""
     best: tuple[float, str] | None = None
     for words, changed in _single_changes(job, plan):
         if rules.problems(job, changed):
@@ -170,7 +170,6 @@ def _smallest_change(job: Job, plan: Plan) -> str:
 
 
 def _single_changes(job: Job, plan: Plan) -> list[tuple[str, Plan]]:
-    free = replace(plan, layers_per_stage=())
     changes = [
         (f"--recompute {mode}", replace(plan, recompute=mode))
         for mode in RECOMPUTE[RECOMPUTE.index(plan.recompute) + 1 :]
@@ -194,7 +193,10 @@ def _single_changes(job: Job, plan: Plan) -> list[tuple[str, Plan]]:
         for factor in (2, 4, 8):
             if plan.dp % factor == 0:
                 degrees = {axis: getattr(plan, axis) * factor, "dp": plan.dp // factor}
-                changed = replace(free, **degrees, shard_group=0)
+                changed = replace(plan, **degrees, shard_group=0)
                 words = f"--{axis} {degrees[axis]} --dp {degrees['dp']}"
+                if axis == "pp" and plan.layers_per_stage:
+                    changed = replace(changed, layers_per_stage=())
+                    words += " and layers per stage left out"
                 changes.append((words, changed))
     return changes

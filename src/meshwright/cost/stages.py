@@ -21,7 +21,7 @@ from meshwright.spec.model import Model
 from meshwright.spec.plan import SCHEDULES, ZERO_BUBBLE_V, Array, Plan, PlanTable
 
 _EPSILON = 1e-9
-_STEPS_PER_LAYER = 16
+_STEPS_PER_LAYER = 8
 """Relative weights are rounded to this fraction of a layer before an exact partition is looked up."""
 
 
