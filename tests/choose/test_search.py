@@ -1,7 +1,7 @@
 """The search against brute force: every value of every field by plain loops, each legal plan priced as one flat row.
 
-`tests/cost/test_estimate.py` holds the flat rows to the scalar estimate, `tests/spec/test_rules.py` the legal mask to the
-list of problems.
+`tests/cost/test_training.py` holds the flat rows to the scalar estimate, `tests/spec/test_rules.py` the legal mask to
+the list of problems.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def scalar_s(of_job: Job, plan: Plan) -> float:
 @pytest.mark.parametrize("name", JOBS)
 def test_the_best_plan_is_the_fastest_of_all_that_fit(name: str) -> None:
     every = brute(name)
-    assert 0 < np.count_nonzero(every.fits)
+    assert np.count_nonzero(every.fits) > 0
     fastest = every.where(every.fits)
     best = found(name).ranked[0]
     assert best.score == exactly(fastest.seconds.min())
@@ -86,10 +86,11 @@ def test_some_plans_of_these_jobs_do_not_fit() -> None:
 @pytest.mark.parametrize("name", JOBS)
 def test_the_ranking_lists_the_fastest_plans_in_order(name: str) -> None:
     every = brute(name)
-    wanted = distinct(every.where(every.fits & ~left_out(JOBS[name], every)).seconds)
+    fitting = every.where(every.fits & ~left_out(JOBS[name], every))
+    wanted = distinct(fitting.seconds)
     ranked = [candidate.score for candidate in found(name).ranked]
     assert ranked == sorted(ranked)
-    assert len(ranked) == min(TOP, len(ranked))
+    assert len(ranked) == min(TOP, len(fitting.rows))
     ours = distinct(np.array(ranked))
     if len(ranked) == TOP:
         ours = ours[:-1]  # there may be more plans as slow as the last one
@@ -137,15 +138,29 @@ def test_other_objectives_find_their_best_too(name: str, objective: str) -> None
         assert best.step_time_s == exactly(fitting.seconds.min())
 
 
-def test_where_nothing_fits_nothing_is_ranked_and_the_fastest_of_each_layout_is_named() -> None:
+def test_where_nothing_fits_nothing_is_ranked_and_each_layout_is_named_with_what_it_needs() -> None:
     tight = job(cluster=small.switches(2, 2, memory_mb=4))
     every = everything(tight)
     assert not every.fits.any()
     nothing = search(tight, 4, {}, "throughput", 5)
     assert nothing.ranked == []
-    assert {degrees(plan) for _, plan in nothing.too_large} == {tuple(row) for row in every.rows[:, :5].tolist()}
-    bounds = [seconds for seconds, _ in nothing.too_large]
+    assert {degrees(each.plan) for each in nothing.too_large} == {tuple(row) for row in every.rows[:, :5].tolist()}
+    bounds = [each.lower_bound_s for each in nothing.too_large]
     assert bounds == sorted(bounds)
+    for each in nothing.too_large:
+        layout = (every.rows[:, :5] == degrees(each.plan)).all(axis=1)
+        assert tight.cluster.accelerator.memory_bytes < each.least_bytes <= every.bytes[layout].min() * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("memory_mb", [9, 12, 16, 24])
+def test_pinned_layers_are_priced_as_estimate_prices_them_offload_included(memory_mb: float) -> None:
+    # four entries are four stages, or two ranks with two each: both are in the space at once
+    tight = job(cluster=small.switches(2, 2, memory_mb=memory_mb))
+    for candidate in search(tight, 4, {"layers_per_stage": (1, 1, 1, 1)}, "throughput", 20).ranked:
+        priced = estimate(tight.model, tight.cluster, tight.workload, candidate.plan, tight.software)
+        assert priced.problems == ()
+        assert candidate.step_time_s == exactly(priced.step_time_s)
+        assert candidate.memory_bytes == exactly(priced.memory_total_bytes)
 
 
 def test_the_number_of_plans_priced_is_at_most_the_number_of_legal_plans() -> None:

@@ -11,7 +11,6 @@ import small_jobs as small
 from small_jobs import SOFTWARE
 
 from meshwright.cost.compute import Device, attention_core_s, elementwise_s, matmul_s, misalignment
-from meshwright.spec.cluster import NodeGroup
 from meshwright.spec.model import Linear
 from meshwright.spec.plan import Plan
 from meshwright.spec.software import Software
@@ -23,7 +22,7 @@ PEAK, SHARE = 2e12, 0.7
 
 
 def device(dtype: str = "bf16", software: Software = PLAIN, **changes: Any) -> Device:
-    return Device.of(NodeGroup(small.card(**changes), 1, 8, 8e9), software, Training(8, 128, dtype))
+    return Device.of(small.switches(1, 8, host_memory=8e9, **changes), software, Training(8, 128, dtype))
 
 
 def forward_s(rows: float, linear: Linear, of_device: Device, plan: Plan | None = None, copies: Any = 1) -> float:
@@ -141,6 +140,14 @@ def test_tensor_and_context_ranks_share_the_core() -> None:
     assert core_s(Plan(tp=8))[0] == pytest.approx(whole / 8, rel=1e-12)
     even = replace(PLAIN, context_attention_factor=1.0)
     assert core_s(Plan(cp=4), even)[0] == pytest.approx(whole / 4, rel=1e-12)
+
+
+def test_only_a_ring_computes_the_core_in_slower_chunks() -> None:
+    slow = replace(PLAIN, context_attention_factor=1.5)
+    gathered = replace(slow, context_parallel="gather")
+    whole = core_s(Plan(), slow)[0]
+    assert core_s(Plan(cp=4), slow)[0] == pytest.approx(1.5 * whole / 4, rel=1e-12)
+    assert core_s(Plan(cp=4), gathered)[0] == pytest.approx(whole / 4, rel=1e-12)
 
 
 def test_an_unfused_core_pays_for_the_traffic_of_its_scores() -> None:

@@ -1,4 +1,4 @@
-"""One plan explained: every field is there whatever the plan, and the change that is named for one that doesn't fit fits."""
+"""One plan explained: every field is there whatever the plan, and the change named for one that doesn't fit fits."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def complete(found: Estimate) -> None:
     assert found.pipeline_efficiency <= 1
     assert found.binding in TIME_PARTS
     assert found.num_micro_batches >= 1
-    assert 0 <= found.worst_stage
+    assert found.worst_stage >= 0
     for row in found.traffic:
         assert row.group_size > 1
         assert min(row.payload_bytes_per_call, row.calls_per_step, row.wire_bytes_per_step) > 0

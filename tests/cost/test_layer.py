@@ -11,7 +11,9 @@ import small_jobs as small
 from small_jobs import SOFTWARE, job
 
 from meshwright.cost import training
+from meshwright.cost.compute import matmul_s
 from meshwright.cost.layer import PieceTime, Setting, embedding_time, head_time, layer_parameters, layer_time
+from meshwright.spec.model import Linear
 from meshwright.spec.plan import Plan
 from meshwright.spec.rules import Job
 from meshwright.spec.software import Software
@@ -108,12 +110,43 @@ def test_ranks_hold_the_layer_together(tp: int, ep: int) -> None:
 
 def test_the_head_is_a_matmul_into_the_vocabulary_shared_by_tensor_ranks() -> None:
     cluster = small.switches(1, 8, memory_bytes_per_s=1e15)
-    one = head_time(setting(Plan(), of_job=job(cluster=cluster)))
+    even = replace(QUIET, matmul_rows_overhead=0.0, matmul_depth_overhead=0.0)
+    one = head_time(setting(Plan(), even, job(cluster=cluster)))
     flops = 2 * 128 * small.HIDDEN * small.VOCAB
     assert seconds(one.forward) == pytest.approx(flops / (0.7 * 2e12), rel=1e-3)
-    eight = head_time(setting(Plan(tp=8), of_job=job(cluster=cluster)))
+    eight = head_time(setting(Plan(tp=8), even, job(cluster=cluster)))
     assert seconds(eight.forward) == pytest.approx(seconds(one.forward) / 8, rel=1e-3)
     assert seconds(one.tensor_forward) == 0 < seconds(eight.tensor_forward)
+
+
+def test_the_head_is_as_slow_as_a_layers_matmul_of_its_shape() -> None:
+    software = replace(QUIET, matmul_factor=1.3, logit_saved_bytes=0.0, logit_peak_bytes=0.0)
+    for plan in (Plan(), Plan(tp=4)):
+        at = setting(plan, software, job(batch=1))
+        linear = Linear("head", small.HIDDEN, small.VOCAB, "column")
+        passes = matmul_s(at.device, software, 128, linear, at.plans)
+        head = head_time(at)
+        found = (head.forward, head.input_gradient, head.weight_gradient)
+        assert [seconds(each) for each in found] == pytest.approx([seconds(each) for each in passes], rel=1e-12)
+
+
+def test_an_fp8_recipe_leaves_the_head_in_16_bits() -> None:
+    of_card = {"peak_flops_per_s": {"bf16": 2e12, "fp8": 4e12}, "matmul_efficiency": {"bf16": 0.7, "fp8": 0.7}}
+    cluster = small.switches(1, 1, **of_card)
+    bf16, fp8 = (head_time(setting(Plan(), of_job=job(cluster=cluster, dtype=dtype))) for dtype in ("bf16", "fp8"))
+    assert seconds(fp8.total_s) == seconds(bf16.total_s)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_both_ends_accumulate_the_gradients_of_their_tables(tied: bool) -> None:
+    of_model = small.model(small.dense_layer(), tied=tied)
+    fused = replace(QUIET, accumulation_bytes_per_parameter=0.0)
+    for plan, batch, times in ((Plan(), 8, 1), (Plan(tp=4), 8, 1), (Plan(), 1, 0)):
+        found, without = (setting(plan, each, job(of_model, batch=batch)) for each in (QUIET, fused))
+        table = small.VOCAB * small.HIDDEN / plan.tp
+        for piece, parameters in ((embedding_time, table), (head_time, table + small.HIDDEN)):
+            more = seconds(piece(found).weight_gradient) - seconds(piece(without).weight_gradient)
+            assert more == pytest.approx(times * 8 * parameters / (5e10 * 0.85), rel=1e-9)
 
 
 def test_an_embedding_looks_up_its_tokens_only() -> None:

@@ -1,13 +1,14 @@
 """Collectives against formulas written out here.
 
-Ring and all-to-all factors: Thakur, Rabenseifner and Gropp 2005, "Optimization of collective communication operations in
-MPICH", sections 4.1 (all-gather), 4.4 (reduce-scatter) and 4.5 (all-reduce): with n ranks, α per message and β per byte,
-a ring all-gather of S bytes in all takes (n-1) α + (n-1)/n S β, an all-reduce twice that. The choice between ring and
-tree and their protocols: NCCL, src/graph/tuning.cc.
+Ring and all-to-all factors: Thakur, Rabenseifner and Gropp 2005, "Optimization of collective communication operations
+in MPICH", sections 4.1 (all-gather), 4.4 (reduce-scatter) and 4.5 (all-reduce): with n ranks, α per message and β per
+byte, a ring all-gather of S bytes in all takes (n-1) α + (n-1)/n S β, an all-reduce twice that. The choice between ring
+and tree and their protocols: NCCL, src/graph/tuning.cc.
 """
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from small_jobs import card
 
 from meshwright.cost.network import Network
 from meshwright.program.placement import placement
+from meshwright.sources.clusters import load_cluster
 from meshwright.spec.cluster import Cluster, Level, NodeGroup
 from meshwright.spec.collectives import CollectiveLibrary, Protocol
 from meshwright.spec.plan import Plan
@@ -152,6 +154,53 @@ def test_stated_rates_of_group_sizes_stand_in_for_the_links() -> None:
         assert seconds("all_gather", S, levels, Plan(dp=n)) == pytest.approx((n - 1) / n * S / rate, rel=1e-12)
 
 
+def test_a_send_on_a_mesh_takes_the_links_between_a_pair() -> None:
+    assert seconds("send", S, mesh(), Plan(pp=8), "pipeline") == pytest.approx(S / 1e10, rel=1e-12)
+    double = mesh(group_bytes_per_s=((2, 2e10), (8, 5e10)))
+    assert seconds("send", S, double, Plan(pp=8), "pipeline") == pytest.approx(S / 2e10, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "pair"), [("dgx1-v100", 0.85 * 50e9), ("mi300x-8", 0.7 * 64e9), ("gaudi2-8", 0.85 * 37.5e9)]
+)
+def test_two_accelerators_of_a_known_mesh_exchange_over_their_own_links(name: str, pair: float) -> None:
+    levels = load_cluster(name).levels
+    more_s = seconds("send", 2 * S, levels, Plan(pp=8), "pipeline") - seconds("send", S, levels, Plan(pp=8), "pipeline")
+    assert S / more_s == pytest.approx(pair, rel=1e-9)
+
+
+LINKS = np.array(
+    [
+        [0, 1, 1, 2, 2, 0, 0, 0],
+        [1, 0, 2, 1, 0, 2, 0, 0],
+        [1, 2, 0, 2, 0, 0, 1, 0],
+        [2, 1, 2, 0, 0, 0, 0, 1],
+        [2, 0, 0, 0, 0, 1, 1, 2],
+        [0, 2, 0, 0, 1, 0, 2, 1],
+        [0, 0, 1, 0, 1, 2, 0, 2],
+        [0, 0, 0, 1, 2, 1, 2, 0],
+    ]
+)
+"""Links between each two GPUs of a DGX-1 with V100 (Li et al. 2019, arXiv 1903.04611: the hybrid cube mesh)."""
+
+
+def test_the_halves_of_a_dgx_1_bound_its_all_to_all() -> None:
+    assert np.array_equal(LINKS, LINKS.T)
+    assert [*LINKS.sum(axis=0), *(LINKS > 0).sum(axis=0)] == [6] * 8 + [4] * 8
+    halves = [list(half) for size in range(1, 5) for half in itertools.combinations(range(8), size)]
+    narrowest = min(
+        LINKS[np.ix_(half, rest)].sum() / (len(half) * len(rest))
+        for half in halves
+        for rest in [[gpu for gpu in range(8) if gpu not in half]]
+    )
+    levels = load_cluster("dgx1-v100").levels
+    more_s = seconds("all_to_all", 2 * S, levels, Plan(dp=8)) - seconds("all_to_all", S, levels, Plan(dp=8))
+    assert S / 8 / more_s == pytest.approx(narrowest * 0.85 * 25e9, rel=1e-3)
+    # a group of four has its links for itself
+    four_s = seconds("all_to_all", 2 * S, levels, Plan(dp=4)) - seconds("all_to_all", S, levels, Plan(dp=4))
+    assert S / 4 / four_s == pytest.approx(4 / 3 * 0.85 * 25e9, rel=1e-9)
+
+
 def torus(*dims: int, wrapped: bool = True) -> tuple[Level, ...]:
     size = int(np.prod(dims))
     return (
@@ -174,10 +223,72 @@ def test_whole_wrapped_dimensions_give_rings_both_ways_that_work_at_once() -> No
     assert rate(torus(4, 4, 4), Plan(tp=4, dp=16)) == pytest.approx(4e10)  # the second and third dimension
 
 
-def test_an_all_to_all_on_a_ring_travels_a_quarter_of_it_on_average() -> None:
-    # n ranks, mean distance n/4, two directions: S n/4 / (2 link)
-    difference_s = seconds("all_to_all", 2 * S, torus(8), Plan(dp=8)) - seconds("all_to_all", S, torus(8), Plan(dp=8))
-    assert difference_s == pytest.approx(7 / 8 * S * (8 / 4) / (2 * 1e10), rel=1e-9)
+def ways(one: int, other: int, length: int, ring: bool) -> list[list[int]]:
+    """The shortest ways from one position of a ring or a line to another, as the positions they pass."""
+    up = [(one + i) % length for i in range((other - one) % length + 1)]
+    down = [(one - i) % length for i in range((one - other) % length + 1)]
+    if not ring:
+        return [up if other >= one else down]
+    return [way for way in (up, down) if len(way) == min(len(up), len(down))]
+
+
+def busiest_link(dims: tuple[int, ...], sends: Any, ring: bool) -> float:
+    """Bytes on the busiest link, one direction, when each of `sends` (from, to, bytes) goes the shortest way through
+    one dimension after the other, half of it each way round where both are as long."""
+    load: dict[Any, float] = {}
+    for one, other, sent in sends:
+        for axis, length in enumerate(dims):
+            found = ways(one[axis], other[axis], length, ring)
+            for way in found:
+                at = [(*other[:axis], position, *one[axis + 1 :]) for position in way]
+                for link in zip(at, at[1:], strict=False):
+                    load[link] = load.get(link, 0.0) + sent / len(found)
+    return max(load.values())
+
+
+def everyone(dims: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """The positions of a torus by rank: the first dimension varies fastest."""
+    return [tuple(reversed(position)) for position in itertools.product(*(range(length) for length in reversed(dims)))]
+
+
+def swap(dims: tuple[int, ...]) -> list[Any]:
+    """An all-to-all of everyone, S bytes per rank with its own share."""
+    ranks = everyone(dims)
+    return [(one, other, S / len(ranks)) for one in ranks for other in ranks if one != other]
+
+
+@pytest.mark.parametrize("wrapped", [True, False])
+@pytest.mark.parametrize("dims", [(2,), (3,), (4,), (5,), (8,), (9,), (4, 4), (8, 2), (2, 6), (4, 3, 5), (4, 4, 8)])
+def test_an_all_to_all_on_a_torus_takes_as_long_as_its_busiest_link(dims: tuple[int, ...], wrapped: bool) -> None:
+    plan = Plan(dp=int(np.prod(dims)))
+    counted_s = busiest_link(dims, swap(dims), wrapped) / 1e10
+    assert seconds("all_to_all", S, torus(*dims, wrapped=wrapped), plan) == pytest.approx(counted_s, rel=1e-12)
+
+
+def test_an_all_to_all_on_a_part_of_a_torus_uses_the_links_of_that_part() -> None:
+    line_s, ring_s = (busiest_link((4,), swap((4,)), ring) / 1e10 for ring in (False, True))
+    assert line_s == 2 * ring_s
+    assert seconds("all_to_all", S, torus(8, 4), Plan(dp=4)) == pytest.approx(line_s, rel=1e-12)
+    assert seconds("all_to_all", S, torus(4, 4), Plan(dp=4)) == pytest.approx(ring_s, rel=1e-12)
+    assert seconds("all_to_all", S, torus(8, 4), Plan(tp=8, dp=4)) == pytest.approx(ring_s, rel=1e-12)
+    # a ring of four and a line of two of the second dimension
+    assert seconds("all_to_all", S, torus(4, 4), Plan(dp=8)) == pytest.approx(
+        max(ring_s, busiest_link((2,), swap((2,)), False) / 1e10), rel=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    ("dims", "stride", "wrapped"),
+    [((8,), 1, True), ((8,), 2, True), ((8,), 2, False), ((8,), 4, False), ((8, 4), 2, True), ((4, 4), 2, False),
+     ((4, 4), 4, True), ((4, 4), 8, False), ((4, 8), 8, True)],
+)  # fmt: skip
+def test_a_send_on_a_torus_shares_the_links_that_it_passes(dims: tuple[int, ...], stride: int, wrapped: bool) -> None:
+    # every rank sends to the next of its context group, `stride` ranks on
+    ranks = everyone(dims)
+    sends = [(one, ranks[(rank + stride) % len(ranks)], S) for rank, one in enumerate(ranks)]
+    plan = Plan(tp=stride, cp=len(ranks) // stride)
+    counted_s = busiest_link(dims, sends, wrapped) / 1e10
+    assert seconds("send", S, torus(*dims, wrapped=wrapped), plan, "context") == pytest.approx(counted_s, rel=1e-12)
 
 
 def test_a_ring_crosses_a_host_bridge_once_through_one_path() -> None:

@@ -89,9 +89,7 @@ def test_the_listed_layers_are_those_of_the_classes(
     assert max(listed) == pytest.approx(max(loads(exact, plan, [1.0] * layers, embedding_s, head_s)), rel=1e-8)
 
 
-@given(
-    st.lists(st.sampled_from([0.5, 1.0, 3.0]), min_size=4, max_size=9), st.integers(2, 4), EXTRA, EXTRA
-)
+@given(st.lists(st.sampled_from([0.5, 1.0, 3.0]), min_size=4, max_size=9), st.integers(2, 4), EXTRA, EXTRA)
 @settings(max_examples=80, deadline=None, derandomize=True)
 def test_layers_of_several_kinds_are_split_within_the_rounding_of_their_weights(
     weights: list[float], pp: int, embedding_s: float, head_s: float
@@ -114,9 +112,7 @@ def test_layers_of_several_kinds_are_split_within_the_rounding_of_their_weights(
 
 def test_a_table_is_split_like_its_plans() -> None:
     model = equal_layers(13)
-    plans = [
-        plan.with_(pp=pp) for plan in PLANS.values() for pp in (2, 3, 5) if pp * plan.virtual_stages <= 13
-    ]
+    plans = [plan.with_(pp=pp) for plan in PLANS.values() for pp in (2, 3, 5) if pp * plan.virtual_stages <= 13]
     columns = {name: np.array([int(plan.table().arrays()[name]) for plan in plans]) for name in Plan().table().arrays()}
     embedding_s, head_s = np.linspace(0, 2, len(plans)), np.linspace(3, 0, len(plans))
     classes = stage_classes(model, PlanTable(**columns), [np.ones(len(plans))], embedding_s, head_s)
@@ -154,7 +150,8 @@ def test_given_layers_are_taken_as_they_are(schedule: str) -> None:
 def test_given_layers_in_a_table_of_schedules_follow_each_schedule() -> None:
     counts = (1, 3, 3, 1)
     plans = [
-        Plan(pp=2, schedule=name, virtual_stages=2, layers_per_stage=counts) for name in ("interleaved", "zero-bubble-v")
+        Plan(pp=2, schedule=name, virtual_stages=2, layers_per_stage=counts)
+        for name in ("interleaved", "zero-bubble-v")
     ]
     columns = {name: np.array([int(plan.table().arrays()[name]) for plan in plans]) for name in Plan().table().arrays()}
     classes = stage_classes(equal_layers(8), PlanTable(**columns, layers_per_stage=counts), [1.0], 0.5, 0.25)

@@ -12,11 +12,12 @@ from small_jobs import SOFTWARE, job
 
 from meshwright.cost import training
 from meshwright.cost.stages import StageClass
-from meshwright.cost.states import States, map_pieces, states
+from meshwright.cost.states import States, end_parameters, map_pieces, states
 from meshwright.spec.model import Model
 from meshwright.spec.plan import Plan
 from meshwright.spec.rules import Job
-from meshwright.spec.software import Software
+from meshwright.spec.software import Software, state_bytes
+from meshwright.spec.workload import DTYPES, OPTIMIZERS
 
 ZERO = replace(SOFTWARE, gradient_bytes=2.0, separate_master=True)
 """Mixed precision as in the paper: 2 + 2 + 12 bytes."""
@@ -39,7 +40,8 @@ def all_bytes(plan: Plan, software: Software = ZERO, of_job: Job | None = None) 
 
 
 @pytest.mark.parametrize(
-    ("sharding", "sharded", "kept"), [("none", 0, 16), ("optimizer", 12, 4), ("gradients", 14, 2), ("parameters", 16, 0)]
+    ("sharding", "sharded", "kept"),
+    [("none", 0, 16), ("optimizer", 12, 4), ("gradients", 14, 2), ("parameters", 16, 0)],
 )
 @pytest.mark.parametrize("dp", [2, 8])
 def test_bytes_per_parameter_are_those_of_zero(sharding: str, sharded: float, kept: float, dp: int) -> None:
@@ -66,7 +68,9 @@ def test_a_smaller_shard_group_keeps_more() -> None:
     assert all_bytes(Plan(dp=4, cp=2, sharding="parameters")) == pytest.approx(16 / 8 * count, rel=1e-12)
 
 
-@pytest.mark.parametrize("model", [small.DENSE, small.TIED, small.EXPERTS, small.WINDOWS], ids=["dense", "tied", "moe", "mixed"])
+@pytest.mark.parametrize(
+    "model", [small.DENSE, small.TIED, small.EXPERTS, small.WINDOWS], ids=["dense", "tied", "moe", "mixed"]
+)
 @pytest.mark.parametrize("pp", [1, 2, 4])
 def test_the_stages_hold_the_model_together(model: Model, pp: int) -> None:
     of_job = job(model, small.switches(8, 8))
@@ -123,13 +127,128 @@ def test_what_the_host_has_no_room_for_stays_on_the_device() -> None:
     assert float(found.returned_bytes(classes[0])) == pytest.approx(over, rel=1e-9)
 
 
-def test_gathered_layers_take_room_only_where_parameters_are_sharded() -> None:
+def test_gathered_units_take_room_only_where_parameters_are_sharded() -> None:
     sharded, _ = held(Plan(dp=8, sharding="parameters"))
     layer = small.dense_layer().num_parameters(small.HIDDEN)
     per_parameter = ZERO.parameter_gather_bytes + ZERO.gradient_reduce_bytes
+    assert layer > small.VOCAB * small.HIDDEN
     assert float(sharded.gathered_bytes) == 2 * layer * per_parameter
     for sharding in ("none", "optimizer", "gradients"):
         assert float(held(Plan(dp=8, sharding=sharding))[0].gathered_bytes) == 0
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_a_large_vocabulary_is_gathered_beside_a_layer(tied: bool) -> None:
+    model = small.model(*[small.dense_layer()] * 4, tied=tied, vocab=8192)
+    found, _ = held(Plan(dp=8, sharding="parameters"), of_job=job(model, small.switches(8, 8)))
+    layer = small.dense_layer().num_parameters(small.HIDDEN)
+    head = 8192 * small.HIDDEN + small.HIDDEN  # with the norm before it
+    per_parameter = ZERO.parameter_gather_bytes + ZERO.gradient_reduce_bytes
+    assert head > layer
+    assert float(found.gathered_bytes) == (layer + head) * per_parameter
+
+
+KEEPERS: dict[str, dict[str, Any]] = {
+    "once-a-step": {"gathers_per_micro_batch": False},
+    "forward-to-backward": {"reshard_after_forward": False},
+    "both": {"gathers_per_micro_batch": False, "reshard_after_forward": False},
+}
+
+
+@pytest.mark.parametrize("habits", KEEPERS.values(), ids=KEEPERS)
+@pytest.mark.parametrize("model", [small.DENSE, small.TIED], ids=["dense", "tied"])
+@pytest.mark.parametrize("dp", [2, 8])
+def test_parameters_that_stay_gathered_are_held_whole(habits: dict[str, Any], model: Model, dp: int) -> None:
+    # FSDP2, fully_shard(reshard_after_forward=False): unsharded parameters stay in memory after forward
+    of_job, plan = job(model, small.switches(8, 8)), Plan(dp=dp, sharding="parameters")
+    keeper = replace(ZERO, **habits)
+    count = model.num_parameters
+    assert whole(plan, "weights", keeper, of_job) == pytest.approx((2 / dp + 2) * count, rel=1e-12)
+    for name in ("gradients", "optimizer"):
+        assert whole(plan, name, keeper, of_job) == whole(plan, name, ZERO, of_job)
+    # the two units in use are among them; only their gradients come on top
+    gathered, kept = (float(held(plan, each, of_job)[0].gathered_bytes) for each in (ZERO, keeper))
+    per_parameter = ZERO.parameter_gather_bytes + ZERO.gradient_reduce_bytes
+    assert kept == pytest.approx(gathered * ZERO.gradient_reduce_bytes / per_parameter, rel=1e-12)
+
+
+@pytest.mark.parametrize("habits", KEEPERS.values(), ids=KEEPERS)
+@pytest.mark.parametrize(
+    "plan",
+    [
+        Plan(),
+        Plan(dp=8),
+        Plan(dp=8, sharding="optimizer"),
+        Plan(dp=8, sharding="gradients"),
+        Plan(dp=8, sharding="parameters", shard_group=1),
+    ],
+)
+def test_what_was_never_sharded_is_not_gathered(habits: dict[str, Any], plan: Plan) -> None:
+    assert all_bytes(plan, replace(ZERO, **habits)) == all_bytes(plan)
+    assert float(held(plan, replace(ZERO, **habits))[0].gathered_bytes) == 0
+
+
+def test_stages_that_stay_gathered_hold_whole_gradients_and_no_unit_on_top() -> None:
+    stages = replace(ZERO, stages_stay_gathered=True)
+    plan = Plan(dp=4, pp=2, sharding="parameters")
+    count = whole(plan, "parameters")
+    assert whole(plan, "weights", stages) == pytest.approx((2 / 4 + ZERO.parameter_gather_bytes) * count, rel=1e-12)
+    assert whole(plan, "gradients", stages) == pytest.approx((2 / 4 + ZERO.gradient_reduce_bytes) * count, rel=1e-12)
+    assert float(held(plan, stages)[0].gathered_bytes) == 0
+    alone = plan.with_(pp=1)
+    assert all_bytes(alone, stages) == all_bytes(alone)
+    assert float(held(alone, stages)[0].gathered_bytes) == float(held(alone)[0].gathered_bytes) > 0
+
+
+HALVES = replace(ZERO, gradient_reduce_bytes=2.0)
+FULL = replace(job(cluster=small.switches(8, 8)), workload=small.Training(8, 128, "fp32"))
+
+
+@pytest.mark.parametrize("separate", [True, False])
+@pytest.mark.parametrize("dp", [1, 8])
+def test_fp32_ignores_what_the_profile_does_with_16_bit_numbers(separate: bool, dp: int) -> None:
+    software = replace(HALVES, separate_master=separate)
+    plan = Plan(dp=dp, sharding="parameters" if dp > 1 else "none")
+    count = small.DENSE.num_parameters / dp
+    assert whole(plan, "weights", software, FULL) == pytest.approx(4 * count, rel=1e-12)
+    assert whole(plan, "gradients", software, FULL) == pytest.approx(4 * count, rel=1e-12)
+    assert whole(plan, "optimizer", software, FULL) == pytest.approx(8 * count, rel=1e-12)
+    gathered, halved = (float(held(plan, software, each)[0].gathered_bytes) for each in (FULL, None))
+    assert gathered == 2 * halved
+    assert (gathered > 0) == (dp > 1)
+    kept = replace(software, reshard_after_forward=False)
+    assert whole(plan, "weights", kept, FULL) == pytest.approx((4 + 4 * dp * (dp > 1)) * count, rel=1e-12)
+
+
+@pytest.mark.parametrize("separate", [True, False])
+def test_an_optimizer_without_fp32_copy_leaves_16_bit_weights(separate: bool) -> None:
+    of_job = replace(job(cluster=small.switches(8, 8)), workload=small.Training(8, 128, "bf16", "adamw-bf16"))
+    software = replace(ZERO, separate_master=separate)
+    assert whole(Plan(), "weights", software, of_job) == 2 * small.DENSE.num_parameters
+    assert all_bytes(Plan(), software, of_job) == (2 + 2 + 4) * small.DENSE.num_parameters
+    full = replace(of_job, workload=small.Training(8, 128, "fp32", "adamw-bf16"))
+    assert all_bytes(Plan(), software, full) == (4 + 4 + 4) * small.DENSE.num_parameters
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("separate", [True, False])
+def test_bytes_per_parameter_are_written_once(optimizer: str, dtype: str, separate: bool) -> None:
+    workload = small.Training(8, 128, dtype, optimizer)
+    of_job = replace(job(cluster=small.switches(8, 8, peak_flops_per_s=dict.fromkeys(DTYPES, 1e12))), workload=workload)
+    software = replace(ZERO, separate_master=separate)
+    expected = state_bytes(software, workload).kept * small.DENSE.num_parameters
+    assert all_bytes(Plan(), software, of_job) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("model", [small.DENSE, small.TIED], ids=["dense", "tied"])
+@pytest.mark.parametrize("tp", [1, 4])
+def test_the_ends_share_the_padded_table(model: Model, tp: int) -> None:
+    software = replace(SOFTWARE, vocab_multiple=3000)
+    embedding, head, table = (float(each) for each in end_parameters(model, software, Plan(tp=tp).table()))
+    assert table == -(-model.vocab // (3000 * tp)) * 3000 * small.HIDDEN
+    assert embedding == table
+    assert head == table + small.HIDDEN  # the norm before it
 
 
 def test_joined_states_keep_their_sum() -> None:

@@ -69,7 +69,9 @@ def test_an_open_grid_costs_what_its_plans_cost(name: str) -> None:
     columns["recompute"] = np.arange(3)[None, None, :, None]
     columns["sharding"] = np.arange(4)[None, None, None, :]
     grid = type(plan.table())(**columns)
-    part = replace(of_job, cluster=of_job.cluster if of_job.cluster.levels[0].kind == "torus" else of_job.cluster.part(4))
+    part = replace(
+        of_job, cluster=of_job.cluster if of_job.cluster.levels[0].kind == "torus" else of_job.cluster.part(4)
+    )
     seconds, memory = priced(part, grid)
     assert seconds.shape == (2, 4, 3, 4)
     for index in ((0, 0, 0, 0), (1, 1, 2, 3), (0, 2, 1, 2), (1, 3, 2, 1), (0, 3, 0, 3)):
@@ -100,7 +102,9 @@ def test_parts_add_up_and_are_never_negative(name: str) -> None:
 def test_the_bound_of_a_row_is_below_every_plan_of_it(name: str) -> None:
     of_job = JOBS[name]
     for plan in random_plans(of_job, 30, seed=13):
-        bare = plan.with_(recompute="none", schedule="1f1b", virtual_stages=1, sharding="none", shard_group=0, offload="none")
+        bare = plan.with_(
+            recompute="none", schedule="1f1b", virtual_stages=1, sharding="none", shard_group=0, offload="none"
+        )
         bound_s = float(training.row_bound_s(settled(of_job, bare)))
         setting = settled(of_job, plan)
         assert bound_s <= float(training.base(setting).lower_bound_s()) * (1 + 1e-12)
@@ -129,7 +133,9 @@ def test_with_equal_stages_the_step_is_the_replayed_one(
     parts = training.time_parts(of_job.software, step, held, setting.plans.sharding)
     m = int(step.micro_batches)
     stage = [float(seconds) / v for seconds in (step.forward_s, step.input_s, step.weight_s)]
-    hop_s = float(setting.call_s(training.traffic.pipeline_calls(of_job.model, of_job.workload, SOFTWARE, setting.plans)[0]))
+    hop_s = float(
+        setting.call_s(training.traffic.pipeline_calls(of_job.model, of_job.workload, SOFTWARE, setting.plans)[0])
+    )
     assert 0 < hop_s < stage[0]
     durations = stage_durations(*([seconds] * (pp * v) for seconds in stage))
     played = replay(operations(schedule, pp, m, v), durations, hop_s)
@@ -192,7 +198,10 @@ def test_overlap_never_hides_more_than_the_computation_beside_it() -> None:
      ("zero-bubble-v", 24, 2), ("dualpipe-v", 24, 2)],
 )  # fmt: skip
 def test_the_fullest_rank_is_the_fullest_of_all(schedule: str, batch: int, v: int, recompute: str) -> None:
-    for model in (small.model(*[small.dense_layer()] * 16), small.model(*[small.dense_layer(), small.dense_layer(window=32)] * 8)):
+    for model in (
+        small.model(*[small.dense_layer()] * 16),
+        small.model(*[small.dense_layer(), small.dense_layer(window=32)] * 8),
+    ):
         of_job = job(model, small.switches(2, 4), batch=batch, seq_len=256)
         plan = Plan(pp=8, schedule=schedule, virtual_stages=v, recompute=recompute)
         setting = settled(of_job, plan)
@@ -217,8 +226,8 @@ def test_the_fullest_rank_is_the_fullest_of_all(schedule: str, batch: int, v: in
 
 
 def test_a_layer_of_gpt_keeps_34_values_per_token_and_width() -> None:
-    # Korthikanti et al. 2022, equation 1: s b h (34 + 5 a s / h) bytes with dropout and 16-bit activations; here without
-    # dropout's masks of 1 byte (2 s b h and a s of the scores) and its output (2 a s of the scores)
+    # Korthikanti et al. 2022, equation 1: s b h (34 + 5 a s / h) bytes with dropout and 16-bit activations; first
+    # without dropout's masks of 1 byte (2 s b h and a s of the scores) and its output (2 a s of the scores)
     gpt = small.Layer(small.Attention(8, 8, 32), small.MLP(4 * small.HIDDEN, gated=False))
     of_job = job(small.model(gpt, gpt), small.switches(1, 8), software=replace(SOFTWARE, attention_efficiency=None))
     setting = settled(of_job, Plan(micro_batch=2))

@@ -48,9 +48,7 @@ def dense_layer(width: int = 512, window: int = 0, kv_heads: int = 4) -> Layer:
 
 
 def expert_layer(experts: int = 4) -> Layer:
-    return Layer(
-        Attention(HEADS, 4, 32), MLP(experts=experts, top_k=2, expert_width=256), norm_parameters=2 * HIDDEN
-    )
+    return Layer(Attention(HEADS, 4, 32), MLP(experts=experts, top_k=2, expert_width=256), norm_parameters=2 * HIDDEN)
 
 
 def model(*layers: Layer, tied: bool = False, vocab: int = VOCAB, **more: Any) -> Model:
@@ -238,10 +236,13 @@ def random_plans(job: Job, count: int, seed: int, *, legal: bool = True) -> list
             micro_batch=int(draw(dividing(job.workload.global_batch))), virtual_stages=v, schedule=schedule,
             recompute=str(draw(["none", "selective", "full"])), sharding=sharding,
             shard_group=int(draw([0, *dividing(dp * cp)])) if sharding != "none" else 0,
-            sequence_parallel=bool(draw([True, False])), offload=str(draw(["none", "none", "optimizer", "activations"])),
+            sequence_parallel=bool(draw([True, False])),
+            offload=str(draw(["none", "none", "optimizer", "activations"])),
         )  # fmt: skip
         if not legal:
-            plan = plan.with_(tp=int(draw([1, 2, 3, 5, 16])), virtual_stages=int(draw([1, 2, 3])), dp=int(draw([1, 3, 4])))
+            plan = plan.with_(
+                tp=int(draw([1, 2, 3, 5, 16])), virtual_stages=int(draw([1, 2, 3])), dp=int(draw([1, 3, 4]))
+            )
         if pp * v <= layers and (not legal or not rules.problems(job, plan)):
             found.append(plan)
     return found

@@ -78,13 +78,13 @@ def plans(accelerators: int, step: int) -> Iterator[Plan]:
 THREE_LEVELS = Cluster(
     "three levels",
     (small.NodeGroup(small.card(), 4, 4),),
-    tuple(
-        Level(name, "switch", size, 1e9, 1e-6) for name, size in (("pair", 2), ("node", 4), ("fabric", 16))
-    ),
+    tuple(Level(name, "switch", size, 1e9, 1e-6) for name, size in (("pair", 2), ("node", 4), ("fabric", 16))),
 )
 
 
-@pytest.mark.parametrize("cluster", [small.switches(2, 8), small.switches(8, 2), THREE_LEVELS], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "cluster", [small.switches(2, 8), small.switches(8, 2), THREE_LEVELS], ids=lambda each: each.name
+)
 def test_with_powers_of_two_the_members_on_every_level_are_those_counted_rank_by_rank(cluster: Cluster) -> None:
     for plan in plans(16, 23):
         placed = placement(cluster.levels, plan.table())
@@ -132,9 +132,7 @@ def test_equal_signatures_mean_equal_groups(cluster: Cluster) -> None:
 def test_a_table_is_placed_like_its_plans() -> None:
     some = list(plans(16, 97))
     levels = small.switches(4, 4).levels
-    columns = {
-        name: np.array([int(plan.table().arrays()[name]) for plan in some]) for name in some[0].table().arrays()
-    }
+    columns = {name: np.array([int(plan.table().arrays()[name]) for plan in some]) for name in some[0].table().arrays()}
     table = placement(levels, PlanTable(**columns))
     for row, plan in enumerate(some):
         alone = placement(levels, plan.table())

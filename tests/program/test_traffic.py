@@ -1,6 +1,6 @@
 """Calls and bytes against what the papers count.
 
-Payloads are whole buffers (the nccl-tests convention); a micro-batch is b sequences of s tokens with h values of 2 bytes.
+Payloads are whole buffers (the nccl-tests convention); a micro-batch is b sequences of s tokens of h values in 2 bytes.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def test_tokens_go_to_their_experts_and_back_forward_and_backward() -> None:
     # Lepikhin et al. 2020 (GShard), section 3.2: two all-to-alls forward; their gradients two backward
     calls = traffic.expert_calls(small.EXPERTS, EXPERT, WORKLOAD, SOFTWARE, Plan(dp=4, ep=4, micro_batch=B).table())
     assert total(calls, collective="all_to_all") == 4
-    assert {payload for _, payload in counted(calls)} == {2 * STREAM}  # top-2
+    assert {payload for _, payload in counted(calls)} == {2 * STREAM * SOFTWARE.expert_imbalance}  # top-2
     assert traffic.expert_calls(JOB.model, DENSE, WORKLOAD, SOFTWARE, Plan().table()) == ()
 
 
@@ -138,11 +138,34 @@ def test_experts_cost_four_all_to_alls_a_layer_and_micro_batch() -> None:
     experts = job(small.EXPERTS, small.switches(2, 8, memory_mb=1000))
     plan = Plan(dp=4, ep=4)
     assert calls_per_step(plan, experts, axis="ep") == 4 * 4 * 2
-    assert wire(plan, experts, axis="ep") == pytest.approx(4 * 4 * 2 * 3 / 4 * SEQ * H * 2 * 2)
+    even = replace(SOFTWARE, expert_imbalance=1.0)
+    assert wire(plan, experts, even, axis="ep") == pytest.approx(4 * 4 * 2 * 3 / 4 * SEQ * H * 2 * 2)
+
+
+def test_the_busiest_rank_sends_more_than_the_mean() -> None:
+    plan = Plan(dp=4, ep=4, micro_batch=B).table()
+    skewed = replace(SOFTWARE, expert_imbalance=1.5)
+    calls = traffic.expert_calls(small.EXPERTS, EXPERT, WORKLOAD, skewed, plan)
+    assert counted(calls) == [(1, 1.5 * 2 * STREAM)] * 4
+
+
+def test_experts_split_over_tensor_ranks_move_all_dispatched_tokens_at_once() -> None:
+    def moved(split: bool, **mlp: int) -> tuple[Call, ...]:
+        layer = replace(EXPERT, mlp=replace(EXPERT.mlp, **mlp))
+        plan = Plan(tp=4, micro_batch=B, sequence_parallel=split)
+        return traffic.tensor_calls(small.EXPERTS, layer, WORKLOAD, plan.table())
+
+    one, top_2 = (1, STREAM), (1, 2 * STREAM)
+    assert counted(moved(False)) == [one, one, top_2, top_2]  # attention and experts, forward and backward
+    for collective in ("all_gather", "reduce_scatter"):
+        assert counted(moved(True), collective=collective, phase="forward") == [one, top_2]
+        assert counted(moved(True), collective=collective, phase="backward") == [one, top_2]
+    # a shared expert is a dense block
+    assert counted(moved(False, shared_width=256), phase="forward") == [(2, STREAM), top_2]
 
 
 def test_dispatched_tokens_may_travel_in_8_bits() -> None:
-    software = replace(SOFTWARE, expert_dispatch_bytes=1.0)
+    software = replace(SOFTWARE, expert_dispatch_bytes=1.0, expert_imbalance=1.0)
     calls = traffic.expert_calls(small.EXPERTS, EXPERT, WORKLOAD, software, Plan(dp=4, ep=4, micro_batch=B).table())
     assert counted(calls, what="dispatch") == [(1, STREAM)] * 2
     assert counted(calls, what="combine") == [(1, 2 * STREAM)] * 2
@@ -188,6 +211,16 @@ def test_a_tied_embedding_narrower_than_the_stack_is_summed_in_its_own_width() -
     narrow = replace(small.TIED, embedding_dim=64)
     (call,) = traffic.tied_embedding_call(narrow, SOFTWARE, Plan(pp=2).table())
     assert float(call.payload_bytes) == 8192 * 64 * SOFTWARE.gradient_reduce_bytes
+
+
+def test_fp32_gradients_travel_in_4_bytes_even_where_the_profile_reduces_in_16_bits() -> None:
+    software, table = replace(SOFTWARE, gradient_reduce_bytes=2.0), Plan(dp=4, pp=2).table()
+    for dtype, size in (("bf16", 2), ("fp32", 4)):
+        workload = replace(WORKLOAD, dtype=dtype)
+        (call,) = traffic.tied_embedding_call(small.TIED, software, table, workload)
+        assert float(call.payload_bytes) == size * 8192 * H
+        calls = traffic.data_calls(software, workload, table, np.asarray(PARAMETERS), np.asarray(0.0))
+        assert counted(calls) == [(1, size * PARAMETERS)]
 
 
 # -- data parallel
@@ -292,7 +325,9 @@ def test_shards_hold_whole_heads(tp: int, heads: int) -> None:
     assert traffic.shard_width(Linear("router", 256, 4, "replicated"), tp) == (256, 4)
 
 
-@pytest.mark.parametrize(("vocab", "multiple", "tp", "padded"), [(50257, 128, 8, 51200), (50257, 128, 1, 50304), (32000, 1, 3, 32001)])
+@pytest.mark.parametrize(
+    ("vocab", "multiple", "tp", "padded"), [(50257, 128, 8, 51200), (50257, 128, 1, 50304), (32000, 1, 3, 32001)]
+)
 def test_the_vocabulary_is_padded_to_a_multiple_of_the_tensor_ranks(
     vocab: int, multiple: int, tp: int, padded: int
 ) -> None:

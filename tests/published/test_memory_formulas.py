@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -32,9 +33,9 @@ def gpt(layers: int = 8) -> Model:
     return Model("gpt", H, 51200, (gpt_layer(H, A),) * layers, norm="layer", position="learned", dropout=True)
 
 
-def setting(model: Model, plan: Plan, software: str, seq_len: int = S) -> Setting:
+def setting(model: Model, plan: Plan, software: str, seq_len: int = S, dtype: str = "bf16") -> Setting:
     cluster = mw.load_cluster("16xdgx-a100-80g").part(plan.world_size)
-    workload = Training(plan.dp * plan.micro_batch, seq_len)
+    workload = Training(plan.dp * plan.micro_batch, seq_len, dtype)
     return training.settle(model, cluster, mw.load_software(software), workload, plan.table())
 
 
@@ -105,10 +106,10 @@ def test_fused_attention_keeps_no_scores() -> None:
 # -- model states: Rajbhandari et al. 2020 (ZeRO, arXiv 1910.02054), section 5 and figure 1
 
 
-def state_bytes(software: str, plan: Plan) -> tuple[float, float]:
+def state_bytes(software: str, plan: Plan, dtype: str = "bf16") -> tuple[float, float]:
     """(bytes of weights, gradients and optimizer states of one layer on a rank, parameters of the layer)."""
     model = gpt(1)
-    held = states(setting(model, plan, software)).layers[0]
+    held = states(setting(model, plan, software, dtype=dtype)).layers[0]
     return float(held.bytes), float(gpt_layer(H, A).num_parameters(H))
 
 
@@ -145,6 +146,46 @@ def test_megatrons_own_estimate(dp: int) -> None:
     sharded, _ = state_bytes("current", Plan(dp=dp, sharding="optimizer"))
     assert plain == pytest.approx(18 * parameters)
     assert sharded == pytest.approx((6 + 12 / dp) * parameters)
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "fp32"])
+@pytest.mark.parametrize("dp", [2, 64])
+def test_fsdp2_keeps_16_bytes_per_parameter(dtype: str, dp: int) -> None:
+    """FSDP2 (torch.distributed.fsdp.fully_shard, MixedPrecisionPolicy): parameters, gradients and Adam's moments are
+    fp32 shards, 4 + 4 + 8 bytes; 16-bit copies exist only while gathered."""
+    for software in ("torchtitan-2024", "fsdp-2024"):
+        found, parameters = state_bytes(software, Plan(dp=dp, sharding="parameters"), dtype)
+        assert found == pytest.approx(16 / dp * parameters)
+
+
+@pytest.mark.parametrize("software", ["deepspeed-2023", "current", "fsdp-2024"])
+def test_fp32_training_keeps_16_bytes_per_parameter(software: str) -> None:
+    """Rajbhandari et al. 2020, section 3.1, without mixed precision: weight, gradient and two moments of 4 bytes."""
+    found, parameters = state_bytes(software, Plan(dp=2), "fp32")
+    assert found == pytest.approx(16 * parameters)
+
+
+@pytest.mark.parametrize("habit", ["gathers_per_micro_batch", "reshard_after_forward"])
+def test_parameters_kept_gathered_hold_the_model(habit: str) -> None:
+    """Zhao et al. 2023 (PyTorch FSDP), section 3.2: without resharding after forward (SHARD_GRAD_OP), the unsharded
+    parameters stay: 2 bytes of each of Llama 3.1 8B's 8.03 billion."""
+    model = mw.load_model("llama-3.1-8b")
+    here = setting(model, Plan(dp=64, sharding="parameters"), "fsdp-2024")
+    kept = replace(here, software=replace(here.software, **{habit: False}))
+    (stage,) = [each for each in training.base(here).classes if each.present]
+    resharded, held = (float(states(each).weigh(stage, "weights")) for each in (here, kept))
+    assert held - resharded == pytest.approx(2 * model.num_parameters)
+    assert held / MIB / 1024 > 15
+
+
+def test_the_largest_unit_may_be_the_vocabulary_table() -> None:
+    """Gemma 3 1B: a table of 262,144 x 1,152, 302 million of its 1.0 billion parameters."""
+    model = mw.load_model("gemma-3-1b")
+    found = states(setting(model, Plan(dp=8, sharding="parameters"), "fsdp-2024"))
+    layer = max(each.num_parameters(model.hidden) for each in model.layers)
+    table = 262_144 * 1152
+    assert float(found.gathered_bytes) == pytest.approx((layer + table) * (2 + 2), rel=1e-4)
+    assert table * (2 + 2) / MIB / 1024 == pytest.approx(1.1, abs=0.05)
 
 
 @pytest.mark.parametrize("tp", [1, 2, 4, 8])

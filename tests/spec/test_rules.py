@@ -23,6 +23,7 @@ SIX_HEADS = job(
 NARROW = job(small.model(*[small.dense_layer(width=516)] * 4), small.switches(8, 8))
 LEARNED = job(small.model(small.dense_layer(), position="learned", max_positions=64))
 UNLINKED = job(cluster=small.switches(2, 2, host_bytes_per_s=0.0))
+STAGED = job(software=replace(small.SOFTWARE, pipeline_sharding="optimizer"))
 PLAIN = job(software=replace(small.SOFTWARE, schedules=("gpipe", "1f1b")))
 
 # rule, job, plan that breaks it, what the message must name, the fix as written, and the same fix as fields
@@ -75,6 +76,8 @@ CASES: list[tuple[str, Job, Plan, tuple[str, ...], str, dict[str, Any]]] = [
      {"layers_per_stage": ()}),
     ("layers-per-stage", WIDE, Plan(pp=2, layers_per_stage=(0, 4)), ("0,4",), "leave it out", {"layers_per_stage": ()}),
     ("host-link", UNLINKED, Plan(offload="optimizer"), ("card",), "offload none", {"offload": "none"}),
+    ("pipeline-sharding", STAGED, Plan(pp=2, dp=2, sharding="gradients"), ("plain", "gradients"), "sharding optimizer",
+     {"sharding": "optimizer"}),
     ("software-schedule", PLAIN, Plan(pp=2, schedule="zero-bubble-v", virtual_stages=2), ("plain", "zero-bubble-v"),
      "gpipe, 1f1b", {"schedule": "1f1b", "virtual_stages": 1}),
 ]  # fmt: skip
@@ -106,8 +109,9 @@ def test_a_sequence_no_longer_than_the_learned_positions_is_legal() -> None:
 def test_a_named_nearest_value_is_legal_and_none_is_nearer(of_job: Job) -> None:
     named = {
         "attention-heads": ("tp", r"tp is (\d+)"), "key-value-heads": ("tp", r"tp is (\d+)"),
-        "mlp-width": ("tp", r"tp is (\d+)"), "context-sequence": ("cp", r"cp is (\d+)"), "experts": ("ep", r"ep is (\d+)"),
-        "expert-ranks": ("ep", r"ep is (\d+)"), "shard-group": ("shard_group", r"group is (\d+)"),
+        "mlp-width": ("tp", r"tp is (\d+)"), "context-sequence": ("cp", r"cp is (\d+)"),
+        "experts": ("ep", r"ep is (\d+)"), "expert-ranks": ("ep", r"ep is (\d+)"),
+        "shard-group": ("shard_group", r"group is (\d+)"),
     }  # fmt: skip
     related = [{"attention-heads", "key-value-heads", "mlp-width"}, {"experts", "expert-ranks"}]
     checked = 0

@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 
+from meshwright.spec.errors import InputError
 from meshwright.spec.workload import OPTIMIZERS, Training
 
 
 def test_a_step_sees_batch_times_sequence_tokens() -> None:
-    assert Training(1024, 4096).tokens_per_step == 4_194_304  # the 4M tokens of Llama 2 (Touvron et al. 2023, section 2)
+    assert (
+        Training(1024, 4096).tokens_per_step == 4_194_304
+    )  # the 4M tokens of Llama 2 (Touvron et al. 2023, section 2)
 
 
 @pytest.mark.parametrize(
@@ -27,7 +30,7 @@ def test_a_step_sees_batch_times_sequence_tokens() -> None:
     ],
 )
 def test_a_value_that_no_job_can_have_is_refused_with_the_rule(wrong: dict[str, Any], rule: str) -> None:
-    with pytest.raises(ValueError, match=rule):
+    with pytest.raises(InputError, match=rule):
         Training(**{"global_batch": 8, "seq_len": 128, **wrong})
 
 
@@ -38,7 +41,9 @@ def test_states_of_mixed_precision_adam_take_16_bytes_with_16_bit_gradients() ->
     assert state.master_bytes + state.moment_bytes == 12
 
 
-@pytest.mark.parametrize(("dtype", "weight", "activation"), [("bf16", 2, 2), ("fp16", 2, 2), ("fp8", 2, 2), ("fp32", 4, 4)])
+@pytest.mark.parametrize(
+    ("dtype", "weight", "activation"), [("bf16", 2, 2), ("fp16", 2, 2), ("fp8", 2, 2), ("fp32", 4, 4)]
+)
 def test_bytes_follow_the_dtype(dtype: str, weight: int, activation: int) -> None:
     workload = Training(8, 128, dtype)
     assert (workload.weight_bytes, workload.activation_bytes) == (weight, activation)

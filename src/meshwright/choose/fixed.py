@@ -20,6 +20,12 @@ def checked(fixed: Mapping[str, Any]) -> Fixed:
     pins = {name: _value(name, value) for name, value in fixed.items() if value is not None}
     if pins.get("shard_group") == 0:
         del pins["shard_group"]
+    if "shard_group" in pins and pins.get("sharding") == "none":
+        raise InputError(
+            f"shard_group is {pins['shard_group']}, but sharding is none: there is nothing to share",
+            "--shard-group",
+            "leave one of the two out",
+        )
     return pins
 
 

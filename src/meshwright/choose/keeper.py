@@ -4,7 +4,7 @@ doesn't."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,16 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class TooLarge:
+    """A set of degrees that does not fit: the least seconds and the least bytes of its plans, and the plan that needs
+    the fewest bytes, sharded as far as it goes."""
+
+    lower_bound_s: float
+    least_bytes: float
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
 class Priced:
     """Plans as flat columns: `columns` holds each plan field, `layout` a number for the set of degrees of each plan."""
 
@@ -69,7 +79,7 @@ class Keeper:
         self.considered = 0
         self._best: list[tuple[tuple[Any, ...], Candidate]] = []
         self._fitting: dict[Layout, tuple[tuple[Any, ...], Candidate]] = {}
-        self._unfit: dict[Layout, tuple[float, Plan]] = {}
+        self._unfit: dict[Layout, TooLarge] = {}
 
     def score(self, time_s: Any, memory_bytes: Any) -> Any:
         return score(self.objective, time_s, memory_bytes, self.accelerators)
@@ -95,14 +105,25 @@ class Keeper:
         near = (pair for pair in self._fitting.values() if pair[1].score <= self._far())
         return [candidate for _, candidate in sorted(near, key=lambda pair: pair[0])]
 
-    def too_large(self) -> list[tuple[float, Plan]]:
-        """(seconds without data-parallel communication, plan) of the fastest plan of each set of degrees that had plans
-        which don't fit however they are sharded, fastest first."""
-        return sorted(self._unfit.values(), key=lambda pair: pair[0])
+    def too_large(self) -> list[TooLarge]:
+        """Sets of degrees of which nothing that was tried fits, the one that could be fastest first."""
+        never = (
+            each
+            for layout, each in self._unfit.items()
+            if layout not in self._fitting and each.least_bytes > self.capacity_bytes
+        )
+        return sorted(never, key=lambda each: each.lower_bound_s)
 
-    def offer_unfit(self, layout: Layout, lower_bound_s: float, plan: Callable[[], Plan]) -> None:
-        if layout not in self._unfit or lower_bound_s < self._unfit[layout][0]:
-            self._unfit[layout] = (lower_bound_s, plan())
+    def offer_unfit(self, layout: Layout, lower_bound_s: float, least_bytes: float, frugal: Callable[[], Plan]) -> None:
+        """Note what a set of degrees would take at least, in seconds and in bytes; `frugal` is the plan of the
+        latter."""
+        known = self._unfit.get(layout)
+        if known is None:
+            self._unfit[layout] = TooLarge(lower_bound_s, least_bytes, frugal())
+        elif least_bytes < known.least_bytes:
+            self._unfit[layout] = TooLarge(min(lower_bound_s, known.lower_bound_s), least_bytes, frugal())
+        elif lower_bound_s < known.lower_bound_s:
+            self._unfit[layout] = replace(known, lower_bound_s=lower_bound_s)
 
     def offer(self, priced: Priced) -> None:
         """Keep what is good enough of these plans."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Any
 
 from meshwright.spec.cluster import Cluster
+from meshwright.spec.rules import Job
 
 OBJECTIVES = ("throughput", "latency", "cost", "memory", "fewest")
 """`latency` is `throughput` for training: a step is one request."""
@@ -20,21 +22,43 @@ def score(objective: str, step_time_s: Any, memory_bytes: Any, accelerators: int
     return step_time_s
 
 
-def sizes(objective: str, cluster: Cluster) -> list[int]:
-    """Numbers of accelerators to consider, in the order to try them: all that the cluster has, then, where the batch
-    can't fill it, fewer; the smallest first where few are wanted; every size where money is."""
+def sizes(objective: str, job: Job) -> list[int]:
+    """Numbers of accelerators to consider, in the order to try them.
+
+    All that the cluster has, then, where the batch can't fill it, fewer; for `fewest` the smallest first, from where
+    the states can fit at all; for `cost` those that divide the cluster's domains evenly, since a price is not worth a
+    search for every size.
+    """
+    cluster = job.cluster
+    if objective == "cost":
+        return [size for size in _even_sizes(cluster) if size >= _least_accelerators(job)] or [cluster.accelerators]
     every = cluster_sizes(cluster)
-    return every if objective in ("fewest", "cost") else every[::-1]
+    if objective == "fewest":
+        return [size for size in every if size >= _least_accelerators(job)] or [cluster.accelerators]
+    return every[::-1]
 
 
 def cluster_sizes(cluster: Cluster) -> list[int]:
-    """Parts of a cluster that keep its shape: shares of one domain inside the innermost levels, then whole domains."""
+    """Parts of a cluster that keep its shape: any share of an innermost domain, then whole domains; a torus is not
+    cut."""
     counts = {cluster.accelerators}
     inner = 1
     for level in cluster.levels:
-        if level.kind == "torus":
-            return sorted(counts)
-        domains = level.size // inner
-        counts |= {inner * count for count in range(1, domains + 1) if domains % count == 0}
+        if level.kind == "torus" or len(cluster.groups) > 1:
+            break
+        counts |= set(range(inner, level.size + 1, inner))
         inner = level.size
     return sorted(counts)
+
+
+def _even_sizes(cluster: Cluster) -> list[int]:
+    """Of the sizes, those that cut every domain into equal parts."""
+    bounds = [1, *(level.size for level in cluster.levels)]
+    return [size for size in cluster_sizes(cluster) if all(outer % size == 0 or size % outer == 0 for outer in bounds)]
+
+
+def _least_accelerators(job: Job) -> int:
+    """Fewer can't even hold one copy of the weights and gradients, spread over all of them; what else is kept might be
+    offloaded."""
+    per_parameter = min(job.workload.weight_bytes, 2) + min(job.software.gradient_bytes, 2)
+    return ceil(job.model.num_parameters * per_parameter / job.cluster.accelerator.memory_bytes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from meshwright.choose.fixed import checked
 from meshwright.choose.keeper import Candidate
 from meshwright.choose.objective import OBJECTIVES, sizes
 from meshwright.choose.reasons import Rejection, reasons, rejections
-from meshwright.choose.search import Found, search
+from meshwright.choose.search import Found, fillable, search
 from meshwright.choose.space import Fixed
 from meshwright.cost.estimate import check_dtype, estimate
 from meshwright.spec.cluster import Cluster
@@ -76,7 +76,8 @@ def choose(
     part = cluster.part(size)
     used = Job(model, part, software, workload)
     whole = Job(model, cluster, software, workload)
-    ranked = tuple(_estimate(whole, candidate) for candidate in found.ranked)
+    # the parts of an estimate add up in another order than in the search: equal to the last digit but one
+    ranked = tuple(sorted((_estimate(whole, candidate) for candidate in found.ranked), key=_order(objective)))
     seen = {_key(each): each for each in ranked}
     by_layout = tuple(
         seen.get(str(candidate.plan)) or _estimate(whole, candidate) for candidate in found.by_layout[: max(top, 10)]
@@ -88,10 +89,16 @@ def choose(
         rejected=rejections(used, pins, found, ranked),
         considered=found.considered,
         seconds=time.perf_counter() - started,
-        reasons=reasons(used, cluster, pins, found, ranked, by_layout),
+        reasons=reasons(used, cluster, objective, pins, found, ranked, by_layout),
         accelerators_used=size,
         idle_accelerators=cluster.accelerators - size,
     )
+
+
+def _order(objective: str) -> Callable[[Estimate], float]:
+    if objective == "memory":
+        return lambda each: each.memory_total_bytes
+    return lambda each: each.step_time_s
 
 
 def _key(each: Estimate) -> str:
@@ -106,10 +113,12 @@ def _search_sizes(job: Job, pins: Fixed, objective: str, top: int) -> tuple[int,
     """(accelerators used, what was found there). All accelerators, unless the batch can't fill them, few are wanted, or
     money counts and fewer are cheaper."""
     pinned = _pinned_size(job.cluster, pins)
-    candidates = [pinned] if pinned else sizes(objective, job.cluster)
+    candidates = [pinned] if pinned else sizes(objective, job)
     best: tuple[int, Found] | None = None
     considered = 0
     for size in candidates:
+        if len(candidates) > 1 and not fillable(job, size, pins):
+            continue
         found = search(job, size, pins, objective, top)
         considered += found.considered
         if found.ranked and objective != "cost":
@@ -119,7 +128,8 @@ def _search_sizes(job: Job, pins: Fixed, objective: str, top: int) -> tuple[int,
         # where the accelerators can be filled, that nothing fits is the answer: fewer would not fit either
         if (found.considered or found.too_large) and objective not in ("cost", "fewest"):
             break
-    assert best is not None
+    if best is None:
+        return job.cluster.accelerators, Found([], [], [], 0)
     return best[0], replace(best[1], considered=considered)
 
 

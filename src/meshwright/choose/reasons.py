@@ -6,18 +6,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from meshwright.choose.keeper import TooLarge
 from meshwright.choose.search import Found
 from meshwright.choose.space import Fixed
-from meshwright.cost.estimate import price
 from meshwright.spec import rules
 from meshwright.spec.cluster import Cluster
-from meshwright.spec.estimate import Estimate
+from meshwright.spec.estimate import Estimate, Problem
 from meshwright.spec.plan import Plan
 from meshwright.spec.rules import Job
-from meshwright.spec.workload import OPTIMIZERS
+from meshwright.spec.software import state_bytes
 
 _GIB = 2.0**30
 _MOST_TOO_LARGE = 8
+_TIGHT = 0.97
+"""Share of an accelerator's memory above which a plan is called tight: peak memory is predicted to about 5 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,29 +34,22 @@ class Rejection:
 
 
 def rejections(job: Job, pins: Fixed, found: Found, ranked: tuple[Estimate, ...]) -> tuple[Rejection, ...]:
-    """The fastest layouts that don't fit however they are sharded, as far as they would beat the best; then degrees
-    that break a rule."""
+    """Sets of degrees of which nothing fits, as far as they might beat the best; then degrees that break a rule."""
     limit = ranked[0].step_time_s if ranked else float("inf")
-    rejected: dict[tuple[Any, ...], Rejection] = {}
-    for bound_s, plan in found.too_large:
-        if bound_s >= limit or len(rejected) >= _MOST_TOO_LARGE:
+    rejected: dict[tuple[int, ...], Rejection] = {}
+    for each in found.too_large:
+        if each.lower_bound_s >= limit or len(rejected) >= _MOST_TOO_LARGE:
             break
         # how context and data parallel share their ranks changes little
-        if (alike := (plan.tp, plan.ep, plan.pp)) not in rejected:
-            rejected[alike] = _too_large(job, plan)
+        rejected.setdefault((each.plan.tp, each.plan.ep, each.plan.pp), _too_large(job, each))
     return (*rejected.values(), *_illegal_degrees(job, pins))
 
 
-def _too_large(job: Job, plan: Plan) -> Rejection:
-    frugal = replace(plan, sharding="parameters", shard_group=0) if plan.data_ranks > 1 else plan
-    priced = price(job, frugal)
-    need, have = priced.memory_total_bytes / _GIB, priced.capacity_bytes / _GIB
-    fields = {
-        "tp": plan.tp, "cp": plan.cp, "ep": plan.ep, "dp": plan.dp, "pp": plan.pp, "micro_batch": plan.micro_batch,
-        "schedule": plan.schedule, "virtual_stages": plan.virtual_stages, "recompute": plan.recompute,
-        "sharding": priced.plan.sharding,
-    }  # fmt: skip
-    return Rejection(fields, f"needs {need:.1f} GiB on stage {priced.worst_stage}, an accelerator has {have:.1f} GiB")
+def _too_large(job: Job, each: TooLarge) -> Rejection:
+    plan = each.plan
+    fields = {"tp": plan.tp, "cp": plan.cp, "ep": plan.ep, "dp": plan.dp, "pp": plan.pp}
+    need, have = each.least_bytes / _GIB, job.cluster.accelerator.memory_bytes / _GIB
+    return Rejection(fields, f"needs at least {need:.1f} GiB, an accelerator has {have:.1f} GiB")
 
 
 def _illegal_degrees(job: Job, pins: Fixed) -> list[Rejection]:
@@ -88,13 +83,14 @@ def _broken(job: Job, fields: dict[str, Any], plan: Plan) -> Rejection:
 def reasons(
     job: Job,
     cluster: Cluster,
+    objective: str,
     pins: Fixed,
     found: Found,
     ranked: tuple[Estimate, ...],
     by_layout: tuple[Estimate, ...],
 ) -> tuple[str, ...]:
     """A few sentences, each from the estimates' numbers."""
-    sentences = [_states(job)]
+    sentences = [_states(job, ranked)]
     if job.cluster.accelerators < cluster.accelerators:
         sentences.append(
             f"{job.cluster.accelerators} of the {cluster.accelerators} accelerators are used; the others stay idle."
@@ -111,20 +107,46 @@ def reasons(
     )
     others = [each for each in by_layout if _degrees(each) != _degrees(best)]
     if others:
-        behind = others[0].step_time_s / best.step_time_s - 1
-        longer = f"takes {behind:.1%} longer" if behind >= 0.0005 else "takes as long"
-        sentences.append(f"The next best layout, {_degrees(others[0])}, {longer}.")
-    return tuple(sentences)
+        sentences.append(f"The next best layout, {_degrees(others[0])}, {_behind(objective, best, others[0])}.")
+    return (*sentences, *_tight(best, [*ranked, *by_layout]))
 
 
-def _states(job: Job) -> str:
-    state = OPTIMIZERS[job.workload.optimizer]
-    separate = job.software.separate_master and job.workload.dtype != "fp32"
-    per_parameter = job.software.gradient_bytes + state.moment_bytes
-    per_parameter += job.workload.weight_bytes + state.master_bytes if separate else 4
+def _behind(objective: str, best: Estimate, other: Estimate) -> str:
+    """How far another plan is behind, in what the ranking is by."""
+    if objective == "memory":
+        more = (other.memory_total_bytes - best.memory_total_bytes) / _GIB
+        return f"needs {more:.1f} GiB more"
+    behind = other.step_time_s / best.step_time_s - 1
+    unit = "costs {:.1%} more" if objective == "cost" else "takes {:.1%} longer"
+    return unit.format(behind) if behind >= 0.0005 else "is as good"
+
+
+def _tight(best: Estimate, others: list[Estimate]) -> list[str]:
+    """A warning where the best plan leaves hardly any memory, with the fastest of the others that leaves some."""
+    if best.memory_total_bytes <= _TIGHT * best.capacity_bytes:
+        return []
+    free = (best.capacity_bytes - best.memory_total_bytes) / _GIB
+    sentence = f"The best plan leaves only {free:.2f} GiB free, within the error of the memory model: measure it first"
+    roomy = [each for each in others if each.memory_total_bytes <= _TIGHT * each.capacity_bytes]
+    if not roomy:
+        return [f"{sentence}."]
+    other = min(roomy, key=lambda each: each.step_time_s)
+    longer = other.step_time_s / best.step_time_s - 1
+    left = (other.capacity_bytes - other.memory_total_bytes) / _GIB
+    return [
+        f"{sentence}; {_degrees(other)} with micro-batch {other.plan.micro_batch}, recompute {other.plan.recompute} "
+        f"and sharding {other.plan.sharding} leaves {left:.1f} GiB and takes {longer:.1%} longer."
+    ]
+
+
+def _states(job: Job, ranked: tuple[Estimate, ...]) -> str:
+    per_parameter = state_bytes(job.software, job.workload).kept
     total = job.model.num_parameters * per_parameter / _GIB
     have = job.cluster.accelerator.memory_bytes / _GIB
-    verdict = "so they must be split" if total > have else "so one could hold them"
+    verdict = "so one could hold them"
+    if total > have:
+        alone = bool(ranked) and ranked[0].plan.world_size == 1
+        verdict = "so a part must go to host memory" if alone else "so they must be split"
     return (
         f"Weights, gradients and optimizer states take {per_parameter:g} bytes per parameter, {total:,.0f} GiB in all; "
         f"an accelerator has {have:.1f} GiB, {verdict}."
@@ -133,17 +155,22 @@ def _states(job: Job) -> str:
 
 def _nothing(job: Job, pins: Fixed, found: Found) -> list[str]:
     if found.too_large:
-        closest = min((_too_large(job, plan) for _, plan in found.too_large), key=lambda each: _gib_needed(each.reason))
-        degrees = ", ".join(f"{name} {closest.plan[name]}" for name in ("tp", "cp", "ep", "dp", "pp"))
-        return [f"No plan fits: the smallest found ({degrees}) {closest.reason}."]
+        closest = min(found.too_large, key=lambda each: each.least_bytes)
+        plan = closest.plan
+        degrees = ", ".join(f"{name} {getattr(plan, name)}" for name in ("tp", "cp", "ep", "dp", "pp"))
+        frugal = (
+            f"micro-batch {plan.micro_batch}, {plan.schedule}, recompute {plan.recompute}, sharding {plan.sharding}"
+        )
+        if plan.offload != "none":
+            frugal += f", offload {plan.offload}"
+        return [f"No plan fits: the smallest ({degrees}; {frugal}) {_too_large(job, closest).reason}."]
+    always = rules.problems(job, Plan(sequence_parallel=False))
+    if always:
+        return [f"No plan is legal: {_in_words(always)}."]
     if pins:
         shown = ", ".join(f"{name} {value}" for name, value in pins.items())
         return [f"No legal plan has {shown}: {_why_not(job, pins)}"]
     return ["No legal plan exists for this batch and model on these accelerators."]
-
-
-def _gib_needed(reason: str) -> float:
-    return float(reason.split()[1])
 
 
 def _why_not(job: Job, pins: Fixed) -> str:
@@ -160,11 +187,15 @@ def _why_not(job: Job, pins: Fixed) -> str:
         plan = replace(plan, sequence_parallel=True)
     broken = rules.problems(job, plan)
     if broken:
-        return "; ".join(f"{problem.message} ({problem.fix})" for problem in broken) + "."
+        return f"{_in_words(broken)}."
     return (
         f"with them the {job.cluster.accelerators} accelerators can't be filled; "
         f"tp x cp x dp x pp must multiply to {job.cluster.accelerators}."
     )
+
+
+def _in_words(broken: tuple[Problem, ...]) -> str:
+    return "; ".join(f"{problem.message} ({problem.fix})" for problem in broken)
 
 
 def _share(each: Estimate, *parts: str) -> str:

@@ -17,11 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from meshwright.choose.keeper import Candidate, Keeper, Layout, Priced
+from meshwright.choose.keeper import Candidate, Keeper, Layout, Priced, TooLarge
 from meshwright.choose.space import ROW, Fixed, blocks
 from meshwright.cost.stages import StageClass, distinct_rows
 from meshwright.cost.states import States, map_pieces, states
@@ -35,7 +36,6 @@ from meshwright.spec.plan import (
     RECOMPUTE_NONE,
     SHARD_NONE,
     Array,
-    Plan,
     PlanTable,
 )
 from meshwright.spec.rules import Job
@@ -48,12 +48,12 @@ _ROWS_AT_ONCE = 10_000
 @dataclass(frozen=True, slots=True)
 class Found:
     """`ranked`: the best plans that fit; `by_layout`: the best that fits for each set of degrees, as far as it takes
-    at most twice the best's time; `too_large`: for each set of degrees, (seconds it takes at least, plan) of the
-    fastest that can't fit; `considered`: legal plans priced, memory included."""
+    at most twice the best's time; `too_large`: sets of degrees of which nothing that was tried fits;
+    `considered`: legal plans priced, memory included. Offload is tried only where it could be ranked."""
 
     ranked: list[Candidate]
     by_layout: list[Candidate]
-    too_large: list[tuple[float, Plan]]
+    too_large: list[TooLarge]
     considered: int
 
 
@@ -72,6 +72,12 @@ def search(job: Job, accelerators: int, fixed: Fixed, objective: str, top: int) 
     if later:
         _price_offloaded(job, later, keep)
     return Found(keep.ranked(), keep.by_layout(), keep.too_large(), keep.considered)
+
+
+def fillable(job: Job, accelerators: int, fixed: Fixed) -> bool:
+    """Whether any legal plan uses just so many accelerators."""
+    job = replace(job, cluster=job.cluster.part(accelerators))
+    return any(bool(np.any(rules.legal(job, block))) for block in blocks(job, accelerators, fixed))
 
 
 def _by_promise(job: Job, found: list[PlanTable], keep: Keeper) -> list[tuple[PlanTable, Array]]:
@@ -177,8 +183,9 @@ def _price(job: Job, plans: PlanTable, keep: Keeper, legal: Array | None = None)
         return None
     piece = _without_states(job, plans, legal)
     lower_bound = _of_cells(piece.step.lower_bound_s(), cells.shape)
-    possible = cells & (_of_cells(piece.least_bytes(), cells.shape) <= keep.capacity_bytes)
-    _offer_unfit(plans, cells & ~possible, lower_bound, keep)
+    least_bytes = _of_cells(piece.least_bytes(), cells.shape)
+    possible = cells & (least_bytes <= keep.capacity_bytes)
+    _offer_unfit(plans, np.asarray(cells), lower_bound, least_bytes, keep)
     remaining = possible & _promising(plans, lower_bound, keep)
     if remaining.any():
         _offer(piece, remaining, keep)
@@ -215,18 +222,22 @@ def _promising(plans: PlanTable, lower_bound: Array, keep: Keeper) -> Array:
     return np.asarray(keep.score(lower_bound, 0.0) <= keep.layout_bounds(layouts)[layout][:, None, None])
 
 
-def _offer_unfit(plans: PlanTable, mask: Array, lower_bound: Array, keep: Keeper) -> None:
-    seconds = np.where(mask, lower_bound, np.inf).reshape(mask.shape[0], -1)
-    position = seconds.argmin(axis=1)
-    lowest = seconds[np.arange(len(seconds)), position]
-    layouts, layout = _layouts(plans, mask.shape[0])
+def _offer_unfit(plans: PlanTable, cells: Array, lower_bound: Array, least_bytes: Array, keep: Keeper) -> None:
+    """Note the least seconds and bytes of each set of degrees among the legal cells."""
+    rows = cells.shape[0]
+    seconds = np.where(cells, lower_bound, np.inf).reshape(rows, -1).min(axis=1)
+    sizes = np.where(cells, least_bytes, np.inf).reshape(rows, -1)
+    position = sizes.argmin(axis=1)
+    smallest = sizes[np.arange(rows), position]
+    layouts, layout = _layouts(plans, rows)
     for number, degrees in enumerate(layouts):
-        rows = np.nonzero(layout == number)[0]
-        row = int(rows[lowest[rows].argmin()])
-        if np.isfinite(lowest[row]):
-            cell = np.unravel_index(int(position[row]), mask.shape[1:])
-            where = (row, int(cell[0]), int(cell[1]), 0)
-            keep.offer_unfit(degrees, float(lowest[row]), lambda where=where: plans.take(where))  # type: ignore[misc]
+        its = np.nonzero(layout == number)[0]
+        row = int(its[smallest[its].argmin()])
+        if np.isfinite(smallest[row]):
+            schedule, recompute = np.unravel_index(int(position[row]), cells.shape[1:])
+            where = (row, int(schedule), int(recompute), plans.shape[3] - 1)
+            take = partial(plans.take, where)
+            keep.offer_unfit(degrees, float(seconds[its].min()), float(smallest[row]), take)
 
 
 def _layouts(plans: PlanTable, rows: int) -> tuple[list[Layout], Array]:

@@ -173,8 +173,8 @@ def _shards(fixed: Fixed, data_ranks: int) -> list[tuple[int, int]]:
             groups = [data_ranks] if "sharding" in fixed or code == 0 else []
         else:
             groups = [group for group in divisors(data_ranks) if group > 1]
-        if fixed.get("shard_group"):
-            groups = [fixed["shard_group"]] if code else groups
+        if "shard_group" in fixed:
+            groups = [group for group in groups if code and group == fixed["shard_group"]]
         pairs += [(code, group) for group in groups]
     return pairs
 

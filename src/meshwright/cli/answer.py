@@ -20,8 +20,10 @@ def answering() -> Iterator[None]:
     from meshwright.spec.errors import MeshwrightError
 
     try:
-        yield
-        sys.stdout.flush()
+        try:
+            yield
+        finally:
+            _flush()
     except MeshwrightError as error:
         raise _misunderstood(str(error)) from error
     except BrokenPipeError as error:
@@ -31,6 +33,17 @@ def answering() -> Iterator[None]:
         raise _misunderstood(f"{place}{error.strerror or error}") from error
     except KeyboardInterrupt as error:
         raise typer.Exit(INTERRUPTED) from error
+
+
+def _flush() -> None:
+    """Write out what was answered while a failure to do so can still be told."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _drop_output()
+        raise OSError(error.errno, f"the answer can't be written: {error.strerror}") from error
 
 
 def note(kind: str, text: str) -> None:
@@ -44,6 +57,10 @@ def _misunderstood(message: str) -> typer.Exit:
 
 
 def _closed_pipe() -> int:
+    _drop_output()
+    return PIPE_CLOSED
+
+
+def _drop_output() -> None:
     """Nobody reads on: keep the interpreter from complaining about it when it flushes."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return PIPE_CLOSED

@@ -25,6 +25,8 @@ def plain_plan(asked: Request) -> mw.Plan:
     dp = values.setdefault("dp", max(1, asked.cluster.accelerators // (tp * cp * pp)))
     if "schedule" not in values and values.get("virtual_stages", 1) > 1:
         values["schedule"] = "interleaved"
+    if values.get("schedule", "1f1b") not in ("gpipe", "1f1b"):
+        values.setdefault("virtual_stages", 2)
     values.setdefault("sequence_parallel", tp > 1 and asked.workload.seq_len % (tp * cp) == 0)
     values.setdefault("sharding", "optimizer" if dp * cp > 1 else "none")
     return plan_from(values, asked.workload.global_batch)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from meshwright.program.traffic import local_tokens, shard_width
-from meshwright.spec.cluster import Accelerator, NodeGroup
+from meshwright.spec.cluster import Accelerator, Cluster
 from meshwright.spec.model import Layer, Linear, Model
 from meshwright.spec.plan import Array, PlanTable
 from meshwright.spec.software import Software
@@ -41,22 +41,21 @@ class Device:
     """Host memory that the rank's offloaded tensors may fill; infinite where it isn't known."""
 
     @classmethod
-    def of(cls, group: NodeGroup, software: Software, workload: Training) -> Device:
-        accelerator = group.accelerator
+    def of(cls, cluster: Cluster, software: Software, workload: Training) -> Device:
+        accelerator = cluster.accelerator
+        host_bytes = min(group.host_memory_bytes / group.accelerators_per_node for group in cluster.groups)
         dtype = accelerator.unit(workload.dtype)
         half = _half(accelerator) if dtype == "fp8" else dtype
         return cls(
-            matmul_flops_per_s=accelerator.peak(dtype) * _efficiency(accelerator, dtype),
-            half_flops_per_s=accelerator.peak(half) * _efficiency(accelerator, half),
+            matmul_flops_per_s=accelerator.peak(dtype) * accelerator.matmul_share(dtype),
+            half_flops_per_s=accelerator.peak(half) * accelerator.matmul_share(half),
             half_peak_flops_per_s=accelerator.peak(half),
             bytes_per_s=accelerator.memory_bytes_per_s * accelerator.memory_efficiency,
             cast=workload.dtype == "fp8",
             element_bytes=workload.activation_bytes,
             family=accelerator.family,
             host_bytes_per_s=accelerator.host_bytes_per_s * software.host_link_efficiency or float("inf"),
-            host_memory_bytes=(
-                group.host_memory_bytes * software.host_memory_share / group.accelerators_per_node or float("inf")
-            ),
+            host_memory_bytes=host_bytes * software.host_memory_share or float("inf"),
         )
 
 
@@ -64,22 +63,26 @@ def _half(accelerator: Accelerator) -> str:
     return "bf16" if "bf16" in accelerator.peak_flops_per_s else "fp16"
 
 
-def _efficiency(accelerator: Accelerator, dtype: str) -> float:
-    table = accelerator.matmul_efficiency
-    return table.get(dtype, table.get("bf16", table.get("fp16", next(iter(table.values())))))
-
-
 def matmul_s(
     device: Device, software: Software, rows: Any, linear: Linear, plans: PlanTable, copies: Any = 1
 ) -> tuple[Array, Array, Array]:
     """Seconds of (forward, input gradient, weight gradient) of `rows` tokens (per copy) with the tensor-parallel
-    shard of `linear`, run for `copies` matrices of that shape (experts).
+    shard of `linear`, run for `copies` matrices of that shape (experts)."""
+    inside, outside = shard_width(linear, plans.tp)
+    return product_s(device, software, rows, inside, outside, device.matmul_flops_per_s, copies)
+
+
+def product_s(
+    device: Device, software: Software, rows: Any, inside: Any, outside: Any, flops_per_s: float, copies: Any = 1
+) -> tuple[Array, Array, Array]:
+    """Seconds of (forward, input gradient, weight gradient) of `rows` × `inside` times `inside` × `outside` where
+    large aligned matmuls reach `flops_per_s`.
 
     The three have the same FLOPs but another shape: few rows, or a short summed dimension, keep the matrix unit from
     its full rate. The weight gradient sums over the tokens.
     """
-    inside, outside = (np.asarray(width) for width in shard_width(linear, plans.tp))
-    flops_s = 2.0 * rows * inside * outside * copies / device.matmul_flops_per_s * software.matmul_factor
+    inside, outside = np.asarray(inside), np.asarray(outside)
+    flops_s = 2.0 * rows * inside * outside * copies / flops_per_s * software.matmul_factor
     flops_s = flops_s * misalignment(software, inside) * misalignment(software, outside)
     operand_bytes = device.element_bytes * copies * (rows * (inside + outside) + inside * outside)
     traffic_s = operand_bytes / device.bytes_per_s
@@ -123,7 +126,7 @@ def attention_core_s(
     device: Device, software: Software, layer: Layer, workload: Training, plans: PlanTable
 ) -> tuple[Array, Array]:
     """(forward, backward) seconds of softmax(QKᵀ)V for one micro-batch, causal; with context parallelism every rank has
-    an even share of the pairs (zigzag order)."""
+    an even share of the pairs (zigzag order), which a ring computes chunk by chunk."""
     attention = layer.attention
     if attention.kind == "none":
         return np.zeros(()), np.zeros(())
@@ -140,8 +143,8 @@ def attention_core_s(
         return np.asarray(forward * head_factor), np.asarray(backward * head_factor)
     flops = 2.0 * tokens * heads * width * attention.mean_keys(workload.seq_len)
     rate = device.half_peak_flops_per_s * software.attention_share(device.family)
-    ring = np.where(plans.cp > 1, software.context_attention_factor, 1.0)
-    forward = flops / rate * head_factor * ring
+    chunks = software.context_attention_factor if software.context_parallel == "ring" else 1.0
+    forward = flops / rate * head_factor * np.where(plans.cp > 1, chunks, 1.0)
     return np.asarray(forward), np.asarray(forward * software.attention_backward_ratio)
 
 

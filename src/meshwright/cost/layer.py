@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from meshwright.cost.compute import Device, attention_core_s, casts_s, elementwise_s, matmul_s, misalignment
+from meshwright.cost.compute import Device, attention_core_s, casts_s, elementwise_s, matmul_s, product_s
 from meshwright.cost.network import Network, Route
 from meshwright.program import traffic
 from meshwright.program.placement import Placement
@@ -111,7 +111,7 @@ def layer_time(setting: Setting, layer: Layer) -> PieceTime:
     casts, casts_backward = casts_s(device, software, model, layer, workload, plans)
     forward = matmul + casts + core + elementwise
     input_gradient = matmul_input + casts_backward + core_backward + elementwise * software.elementwise_backward_ratio
-    weight_gradient = matmul_weight + _accumulation_s(setting, layer)
+    weight_gradient = matmul_weight + _accumulation_s(setting, *layer_parameters(model, layer, plans))
 
     selective = {"attention": core, "elementwise": elementwise, "alternate": elementwise + matmul / 2}[
         software.selective
@@ -197,10 +197,9 @@ def _not_again_s(setting: Setting, layer: Layer) -> Any:
     return forward
 
 
-def _accumulation_s(setting: Setting, layer: Layer) -> Array:
-    """Adding a micro-batch's weight gradients into their accumulator, where the matmul doesn't do it."""
-    dense, expert = layer_parameters(setting.model, layer, setting.plans)
-    traffic_bytes = setting.software.accumulation_bytes_per_parameter * (dense + expert)
+def _accumulation_s(setting: Setting, *parameters: Array) -> Array:
+    """Adding a micro-batch's gradients of `parameters` into their accumulator, where the matmul doesn't do it."""
+    traffic_bytes = setting.software.accumulation_bytes_per_parameter * sum(parameters)
     return np.where(setting.micro_batches > 1, traffic_bytes / setting.device.bytes_per_s, 0.0)
 
 
@@ -220,15 +219,27 @@ def layer_parameters(model: Model, layer: Layer, plans: PlanTable) -> tuple[Arra
     return np.asarray(dense), np.asarray(expert)
 
 
+def end_parameters(model: Model, software: Software, plans: PlanTable) -> tuple[Array, Array, Array]:
+    """Parameters on one rank of the embedding, of the head, and of the padded vocabulary table that both count, which
+    a rank with both ends of a tied model holds once."""
+    width = model.embedding_dim or model.hidden
+    table = np.asarray(traffic.padded_vocab(model, software, plans.tp) / plans.tp * width)
+    matrix = 0 if model.tied_embeddings else model.vocab * width
+    embedding = table + (model.embedding_parameters - model.vocab * width)
+    return embedding, table + (model.head_parameters - matrix), table
+
+
 def embedding_time(setting: Setting) -> PieceTime:
-    """Look-up and its scatter-add: memory traffic of the tokens' rows, and the sum over vocabulary shards."""
+    """Look-up and its scatter-add: memory traffic of the tokens' rows, and the sum over vocabulary shards. The gradient
+    of the whole table is accumulated."""
     model, plans = setting.model, setting.plans
     tokens = traffic.local_tokens(setting.workload, plans)
     rows = tokens * model.hidden * setting.device.element_bytes / setting.device.bytes_per_s
     calls = traffic.embedding_calls(model, setting.workload, plans)
+    held, _, _ = end_parameters(model, setting.software, plans)
     return PieceTime(
         forward=2 * rows,
-        weight_gradient=4 * rows,
+        weight_gradient=4 * rows + _accumulation_s(setting, held),
         tensor_forward=setting.calls_s(calls, "forward"),
         tensor_backward=setting.calls_s(calls, "backward"),
     )
@@ -241,16 +252,16 @@ def head_time(setting: Setting) -> PieceTime:
     vocab = traffic.padded_vocab(model, software, plans.tp)
     width = model.embedding_dim or model.hidden
     share = vocab / plans.tp
-    product = np.maximum(
-        2.0 * tokens * width * share / setting.device.half_flops_per_s * misalignment(software, share),
-        setting.device.element_bytes * share * (tokens + width) / setting.device.bytes_per_s,
+    forward, input_gradient, weight_gradient = product_s(
+        setting.device, software, tokens, width, share, setting.device.half_flops_per_s
     )
+    _, held, _ = end_parameters(model, software, plans)
     loss = tokens * share * (software.logit_saved_bytes + software.logit_peak_bytes) / setting.device.bytes_per_s
     calls = traffic.head_calls(model, setting.workload, plans)
     return PieceTime(
-        forward=product + loss,
-        input_gradient=product + loss,
-        weight_gradient=product,
+        forward=forward + loss,
+        input_gradient=input_gradient + loss,
+        weight_gradient=weight_gradient + _accumulation_s(setting, held),
         tensor_forward=setting.calls_s(calls, "forward"),
         tensor_backward=setting.calls_s(calls, "backward"),
     )

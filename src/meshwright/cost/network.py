@@ -140,7 +140,7 @@ class Network:
         inner: Any = 1
         for level, members in zip(self.levels, group.members, strict=True):
             crossing = np.where(members > inner, (n - inner) / n, 0.0)
-            rate = _torus_all_to_all(level, group) if level.kind == "torus" else _rate(level, group, members)
+            rate = _all_to_all_rate(level, group, members)
             wire = payload * crossing
             seconds = np.maximum(seconds, wire / rate + level.sqrt_s_per_sqrt_byte * np.sqrt(wire))
             latency = latency + np.where(members > inner, level.latency_s * np.log2(np.maximum(n, 2)), 0.0)
@@ -156,11 +156,8 @@ class Network:
         for level, members in zip(self.levels, group.members, strict=True):
             # of the domain inside, only the ranks of its last stage send outward, and they share its links
             senders = np.maximum(1, inner_size // np.maximum(inner, 1))
-            link = level.link_bytes_per_s or level.port_bytes_per_s
-            shared = inner_size * level.bytes_per_s / senders
-            # one rank drives one port (or one link) at most, unless its even share is more than that
-            rate = np.minimum(shared, max(link, level.bytes_per_s)) if level.kind != "torus" else level.link_bytes_per_s
-            hop = level.latency_s + payload / (rate * level.efficiency)
+            rate = np.minimum(inner_size * level.bytes_per_s / senders, _one_path(level)) * level.efficiency
+            hop = _torus_hops(level, group) * (level.latency_s + payload / rate)
             hop = hop + level.sqrt_s_per_sqrt_byte * np.sqrt(payload)
             seconds = np.where(members > inner, np.maximum(seconds, hop), seconds)
             inner = members
@@ -228,6 +225,26 @@ def _rate(level: Level, group: Group, members: Array) -> Any:
     return level.bytes_per_s * level.efficiency
 
 
+def _one_path(level: Level) -> float:
+    """Bytes/s from one accelerator to another: their link on a mesh or torus, else a port or a larger even share."""
+    if level.kind in ("mesh", "torus"):
+        return dict(level.group_bytes_per_s).get(2) or level.link_bytes_per_s or level.bytes_per_s
+    return max(level.link_bytes_per_s or level.port_bytes_per_s, level.bytes_per_s)
+
+
+def _all_to_all_rate(level: Level, group: Group, members: Array) -> Any:
+    """Bytes/s that each of `members` sends to the others.
+
+    A mesh without links between all pairs passes data on, and the links between its halves bind. The level's
+    `oversubscription` says how many times they fall short: in the hybrid cube mesh of a DGX-1, six links each way join
+    the two groups of four for 16 pairs, so each of the seven peers gets 6/16 link and a GPU reaches 7 · 6/16 of its
+    six: 7/16. (Four peers are one hop away and three are two; all links evenly used would give 7/10.)"""
+    if level.kind == "torus":
+        return _torus_all_to_all(level, group, members)
+    whole = (members == level.size) & (level.kind == "mesh")
+    return _rate(level, group, members) / np.where(whole, level.oversubscription, 1.0)
+
+
 def _torus_parts(level: Level, group: Group) -> list[tuple[int, Array]]:
     """(length, part of it that the group covers) for each dimension of the torus."""
     parts = []
@@ -254,11 +271,29 @@ def _torus_ring(level: Level, group: Group) -> Array:
     return np.asarray(np.maximum(total, level.link_bytes_per_s))
 
 
-def _torus_all_to_all(level: Level, group: Group) -> Array:
-    """Mean distance is a quarter of a ring and a third of a line; both directions carry it."""
+def _torus_all_to_all(level: Level, group: Group, members: Array) -> Array:
+    """The busiest link sets the pace. Routed one dimension after the other, all data that a rank sends (B, its own part
+    included) goes to evenly spread positions of each dimension, and the dimensions work at once.
+
+    A line of k: across the middle link every rank of one side sends B/k to each of the other: k²//4 · B/k. A ring:
+    from each rank k²//4 hops to all others, over two links per rank: half of that."""
     per_byte: Any = 0.0
     for length, part in _torus_parts(level, group):
         whole = (part == length) & level.wrapped & (length > 2)
-        distance = np.where(whole, part / 4, part / 3)
-        per_byte = per_byte + np.where(part > 1, distance / (2 * level.link_bytes_per_s), 0.0)
-    return np.asarray(level.efficiency / np.maximum(per_byte, 1 / level.bytes_per_s))
+        load = part * part // 4 / part / np.where(whole, 2, 1)
+        per_byte = np.maximum(per_byte, load / level.link_bytes_per_s)
+    per_byte_to_others = per_byte * members / np.maximum(members - 1, 1)
+    return np.asarray(level.efficiency / np.maximum(per_byte_to_others, 1 / level.bytes_per_s))
+
+
+def _torus_hops(level: Level, group: Group) -> Any:
+    """Links that a send to the next rank of the group passes in the dimension where it goes furthest, which is also how
+    many ranks share each of them when all send: s positions or back by the rest, min(s, length - s). Else one."""
+    hops: Any = 1
+    start = 1
+    for length in level.dims if level.kind == "torus" else ():
+        for stride, degree in group.factors:
+            step = stride // start % length
+            hops = np.maximum(hops, np.where(degree > 1, np.minimum(step, length - step), 1))
+        start *= length
+    return hops

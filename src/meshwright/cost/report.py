@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from meshwright.cost.layer import Setting, layer_parameters
+from meshwright.cost.states import end_parameters
 from meshwright.cost.training import Base
 from meshwright.program import traffic
 from meshwright.program.traffic import Call
@@ -108,16 +109,13 @@ def _calls(setting: Setting, step: Base) -> Iterator[_Counted]:
 def _data_calls(setting: Setting, step: Base) -> Iterator[_Counted]:
     model, plans = setting.model, setting.plans
     first = step.classes[0]
-    width = model.embedding_dim or model.hidden
-    table = float(traffic.padded_vocab(model, setting.software, plans.tp) / plans.tp * width)
-    matrix = 0 if model.tied_embeddings else model.vocab * width
+    embedding, head, table = (float(count) for count in end_parameters(model, setting.software, plans))
     both = model.tied_embeddings and float(np.asarray(first.embedding) * first.head) > 0
     pieces: list[tuple[float, float, float]] = []
     for layer, layers in zip(model.kinds, first.layers, strict=True):
         dense_count, expert_count = layer_parameters(model, layer, plans)
         pieces.append((float(layers), float(dense_count), float(expert_count)))
-    embedding = table + model.embedding_parameters - model.vocab * width
-    head = (0.0 if both else table) + model.head_parameters - matrix
+    head -= table if both else 0.0
     pieces += [(float(first.embedding), embedding, 0.0), (float(first.head), head, 0.0)]
     for held, dense, expert in pieces:
         yield from _counted(

@@ -233,12 +233,20 @@ def _partition(
 
 
 def _from_counts(model: Model, plans: PlanTable) -> tuple[StageClass, ...]:
-    """Classes of plans whose layers per stage are given; the table holds one pp. Plans with another number of virtual
-    stages than were given are illegal and get numbers without meaning."""
-    counts, p = plans.layers_per_stage, int(np.max(plans.pp))
-    v = max(1, len(counts) // p)
-    found = [_classes_of(model, counts, p, v, v_shape and v == 2) for v_shape in (False, True)]
-    return _stack(found, np.asarray(plans.schedule >= ZERO_BUBBLE_V).astype(int), len(model.kinds))
+    """Classes of plans whose layers per stage are given. Plans with another number of stages break a rule; theirs are
+    those of a single rank."""
+    given = plans.layers_per_stage
+    columns = np.broadcast_arrays(plans.pp, plans.virtual_stages, plans.schedule >= ZERO_BUBBLE_V)
+    table = np.stack([column.ravel() for column in columns], axis=-1).astype(np.int64)
+    first, inverse = distinct_rows(table)
+    found = []
+    for p, v, v_shape in table[first].tolist():
+        found.append(
+            _classes_of(model, given, p, v, bool(v_shape))
+            if p * v == len(given)
+            else _classes_of(model, (model.num_layers,), 1, 1, False)
+        )
+    return _stack(found, inverse.reshape(columns[0].shape), len(model.kinds))
 
 
 _Row = tuple[tuple[int, ...], float, float, int]

@@ -9,20 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from meshwright.cost.activations import largest
 from meshwright.cost.layer import Setting, layer_parameters
 from meshwright.cost.stages import StageClass
 from meshwright.program import traffic
+from meshwright.program.placement import expert_shard_group
+from meshwright.spec.model import Model
 from meshwright.spec.plan import (
     OFFLOAD_OPTIMIZER,
     SHARD_GRADIENTS,
     SHARD_OPTIMIZER,
     SHARD_PARAMETERS,
     Array,
+    PlanTable,
 )
+from meshwright.spec.software import Software, state_bytes
 from meshwright.spec.workload import OPTIMIZERS
 
 
@@ -56,7 +61,8 @@ class States:
     """Of a tied model: the vocabulary table that a rank with both ends holds once, not twice."""
     host_memory_bytes: float
     gathered_bytes: Any
-    """Two layers gathered whole, with their unsharded gradients, under fully sharded parameters."""
+    """Two neighbours gathered whole while in use, with their unsharded gradients, under fully sharded parameters: the
+    largest layer and the largest of layers, embedding and head. What stays gathered anyway isn't counted again."""
 
     def returned_bytes(self, stage: StageClass) -> Any:
         """Offloaded states that the host has no room for: they stay on the device."""
@@ -74,56 +80,80 @@ class States:
 
 def states(setting: Setting) -> States:
     """States of every piece under the plans' sharding."""
-    model, plans = setting.model, setting.plans
-    counts = [layer_parameters(model, layer, plans) for layer in model.kinds]
-    layers = tuple(_piece(setting, dense, expert) for dense, expert in counts)
-    width = model.embedding_dim or model.hidden
-    table = traffic.padded_vocab(model, setting.software, plans.tp) / plans.tp * width
-    matrix = 0 if model.tied_embeddings else model.vocab * width
-    whole = layers[0].parameters
-    for piece in layers[1:]:
-        whole = np.maximum(whole, piece.parameters)
-    software = setting.software
-    per_parameter = software.parameter_gather_bytes + software.gradient_reduce_bytes
-    sharded = (plans.sharding == SHARD_PARAMETERS) & (plans.shard_group > 1)
+    model, software, plans = setting.model, setting.software, setting.plans
+    kept = _kept_gathered(software, plans)
+    layers = tuple(_piece(setting, kept, *layer_parameters(model, layer, plans)) for layer in model.kinds)
+    embedding, head, table = end_parameters(model, software, plans)
+    sizes = state_bytes(software, setting.workload)
+    layer = largest([piece.parameters for piece in layers])
+    in_use = layer + largest([layer, embedding, head])
+    per_parameter = np.where(kept.weights, 0.0, sizes.gather) + np.where(kept.gradients, 0.0, sizes.reduce)
     return States(
         layers=layers,
-        embedding=_piece(setting, table + (model.embedding_parameters - model.vocab * width), 0.0),
-        head=_piece(setting, table + (model.head_parameters - matrix), 0.0),
-        table=_piece(setting, table, 0.0) if model.tied_embeddings else None,
+        embedding=_piece(setting, kept, embedding, 0.0),
+        head=_piece(setting, kept, head, 0.0),
+        table=_piece(setting, kept, table, 0.0) if model.tied_embeddings else None,
         host_memory_bytes=setting.device.host_memory_bytes,
-        gathered_bytes=np.where(sharded, 2 * whole * per_parameter, 0.0),
+        gathered_bytes=np.where(_gathers(plans), in_use * per_parameter, 0.0),
     )
 
 
-def _piece(setting: Setting, dense: Any, expert: Any) -> Piece:
+def end_parameters(model: Model, software: Software, plans: PlanTable) -> tuple[Array, Array, Array]:
+    """Parameters on one rank of the embedding, of the head, and of the padded vocabulary table that both count, which
+    a rank with both ends of a tied model holds once."""
+    width = model.embedding_dim or model.hidden
+    table = np.asarray(traffic.padded_vocab(model, software, plans.tp) / plans.tp * width)
+    matrix = 0 if model.tied_embeddings else model.vocab * width
+    embedding = table + (model.embedding_parameters - model.vocab * width)
+    return embedding, table + (model.head_parameters - matrix), table
+
+
+class _Kept(NamedTuple):
+    """Plans that hold all gathered weights, and all unsharded gradients, at the peak instant."""
+
+    weights: Array
+    gradients: Array
+
+
+def _kept_gathered(software: Software, plans: PlanTable) -> _Kept:
+    """Weights stay gathered through the step, or from forward to backward, where the profile gathers them no more
+    than that; gradients stay whole only where stages stay gathered."""
+    sharded = _gathers(plans)
+    through = traffic.stays_gathered(software, plans)
+    once = not (software.gathers_per_micro_batch and software.reshard_after_forward)
+    return _Kept(sharded & (through | once), sharded & through)
+
+
+def _gathers(plans: PlanTable) -> Array:
+    """Plans whose parameters are sharded, so that whoever uses them gathers them first."""
+    return np.asarray((plans.sharding == SHARD_PARAMETERS) & (plans.shard_group > 1))
+
+
+def _piece(setting: Setting, gathered: _Kept, dense: Any, expert: Any) -> Piece:
     software, plans, workload = setting.software, setting.plans, setting.workload
-    state = OPTIMIZERS[workload.optimizer]
-    group = plans.shard_group
-    expert_group = np.maximum(1, group // plans.ep)
+    sizes = state_bytes(software, workload)
+    group, expert_group = plans.shard_group, expert_shard_group(plans)
 
     def kept(level: int) -> Any:
         """Parameters of which the rank keeps a state that is sharded from `level` on."""
         sharded = plans.sharding >= level
         return dense / np.where(sharded, group, 1) + expert / np.where(sharded, expert_group, 1)
 
-    separate = software.separate_master and workload.dtype != "fp32"
-    master = state.master_bytes if separate else 0.0
     owned = kept(SHARD_OPTIMIZER)
     here = plans.offload != OFFLOAD_OPTIMIZER
-    weight_bytes = workload.weight_bytes if separate else 4
-    traffic_bytes = owned * (
-        software.gradient_bytes + 2 * (state.master_bytes + state.moment_bytes) + workload.weight_bytes
-    )
+    optimizer = owned * (sizes.master + sizes.moment)
+    # a weight that is its own master is read and written like one
+    master = OPTIMIZERS[workload.optimizer].master_bytes
+    traffic_bytes = owned * (sizes.gradient + 2 * (master + sizes.moment) + workload.weight_bytes)
     once_s, micro_batch_s = _communication_s(setting, np.asarray(dense), np.asarray(expert))
-    gathered = np.where(traffic.stays_gathered(software, plans) & (group > 1), dense + expert, 0.0)
-    moved = owned * (software.gradient_bytes + workload.weight_bytes)
+    whole = dense + expert
+    moved = owned * (sizes.gradient + workload.weight_bytes)
     return Piece(
-        parameters=dense + expert,
-        weights=kept(SHARD_PARAMETERS) * weight_bytes + gathered * software.parameter_gather_bytes,
-        gradients=kept(SHARD_GRADIENTS) * software.gradient_bytes + gathered * software.gradient_reduce_bytes,
-        optimizer=np.where(here, owned * (state.moment_bytes + master), 0.0),
-        offloaded=np.where(here, 0.0, owned * (state.moment_bytes + master)) if np.any(~here) else 0.0,
+        parameters=whole,
+        weights=kept(SHARD_PARAMETERS) * sizes.weight + np.where(gathered.weights, whole * sizes.gather, 0.0),
+        gradients=kept(SHARD_GRADIENTS) * sizes.gradient + np.where(gathered.gradients, whole * sizes.reduce, 0.0),
+        optimizer=np.where(here, optimizer, 0.0),
+        offloaded=np.where(here, 0.0, optimizer) if np.any(~here) else 0.0,
         once_s=once_s,
         micro_batch_s=micro_batch_s,
         update_s=np.where(here, software.optimizer_traffic_factor * traffic_bytes / setting.device.bytes_per_s, 0.0),

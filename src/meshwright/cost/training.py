@@ -29,7 +29,7 @@ from meshwright.program.placement import placement
 from meshwright.spec.cluster import Cluster
 from meshwright.spec.estimate import MEMORY_PARTS, TIME_PARTS
 from meshwright.spec.model import Model
-from meshwright.spec.plan import OFFLOAD_ACTIVATIONS, SHARD_PARAMETERS, Array, PlanTable
+from meshwright.spec.plan import OFFLOAD_ACTIVATIONS, Array, PlanTable
 from meshwright.spec.software import Software
 from meshwright.spec.workload import Training
 
@@ -83,7 +83,7 @@ def settle(model: Model, cluster: Cluster, software: Software, workload: Trainin
         plans=plans,
         placement=placement(cluster.levels, plans),
         network=Network.of(cluster),
-        device=Device.of(cluster.groups[0], software, workload),
+        device=Device.of(cluster, software, workload),
     )
 
 
@@ -144,20 +144,20 @@ def data_parallel_s(software: Software, step: Base, held: States, sharding: Any)
     """(exposed, hidden) seconds of gradient reduction and parameter gathers of the first pipeline rank, whose
     backward ends last.
 
-    Gradients are reduced behind the backward of the last micro-batch and sharded states gathered behind the forward
-    of the first; fully sharded parameters move with every micro-batch and hide behind all of it. Either goes layer by
+    What moves with every micro-batch hides behind that micro-batch; what moves once a step behind what is left of one:
+    gradients behind the backward of the last, sharded states behind the forward of the first. Either goes layer by
     layer, so one layer's share always stays exposed (Li et al. 2020, DDP; Zhao et al. 2023, FSDP). What hides slows
     the computation down a little.
     """
-    first = step.classes[0]
-    work = held.weigh(first, "once_s") + step.micro_batches * held.weigh(first, "micro_batch_s")
+    first, m = step.classes[0], step.micro_batches
+    once, each = held.weigh(first, "once_s"), held.weigh(first, "micro_batch_s")
+    work = once + m * each
     if not software.data_overlap:
         return work + step.fixed_communication_s, np.zeros(())
-    whole = sharding == SHARD_PARAMETERS
-    once = step.input_s + step.weight_s + np.where(sharding > 0, step.forward_s, 0.0)
-    window = np.where(whole, step.micro_batches, 1) * once
+    window = step.input_s + step.weight_s + np.where(sharding > 0, step.forward_s, 0.0)
     floor = np.maximum(1 / np.maximum(first.total_layers, 1), software.data_exposed_floor)
-    hidden = np.minimum(work * (1 - floor), window)
+    hidden_each = np.minimum(each * (1 - floor), window)
+    hidden = np.minimum(once * (1 - floor), window - hidden_each) + m * hidden_each
     return work - (1 - software.overlap_contention) * hidden + step.fixed_communication_s, hidden
 
 

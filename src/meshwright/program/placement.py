@@ -57,7 +57,7 @@ def placement(levels: tuple[Level, ...], plans: PlanTable) -> Placement:
     expert = _inner(data, plans.ep)
     expert_data = _outer(data, expert)
     shard = _inner(data, plans.shard_group)
-    expert_shard = _inner(expert_data, np.maximum(1, plans.shard_group // plans.ep))
+    expert_shard = _inner(expert_data, expert_shard_group(plans))
     return Placement(
         tensor=axis["tp"],
         context=axis["cp"],
@@ -71,6 +71,11 @@ def placement(levels: tuple[Level, ...], plans: PlanTable) -> Placement:
         expert_shard=expert_shard,
         expert_replicate=_outer(expert_data, expert_shard),
     )
+
+
+def expert_shard_group(plans: PlanTable) -> Array:
+    """Ranks that share one sharded copy of the experts: those of the shard group that hold the same ones."""
+    return np.asarray(np.maximum(1, plans.shard_group // plans.ep))
 
 
 def signature(levels: tuple[Level, ...], plans: PlanTable) -> Array:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from meshwright.program.placement import expert_shard_group
 from meshwright.spec.model import Layer, Linear, Model
 from meshwright.spec.plan import (
     SHARD_GRADIENTS,
@@ -21,7 +22,7 @@ from meshwright.spec.plan import (
     Array,
     PlanTable,
 )
-from meshwright.spec.software import Software
+from meshwright.spec.software import Software, state_bytes
 from meshwright.spec.workload import Training
 
 Collective = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"]
@@ -73,21 +74,24 @@ def padded_vocab(model: Model, software: Software, tp: Any) -> Any:
 
 def tensor_calls(model: Model, layer: Layer, workload: Training, plans: PlanTable) -> tuple[Call, ...]:
     """Tensor parallel: two all-reduces forward and two backward (Shoeybi et al. 2019, figure 4), or a gather and a
-    scatter in place of each with sequence parallelism (Korthikanti et al. 2022, figure 5). Experts split over tp move
-    the dispatched tokens, top-k times as many."""
+    scatter in place of each with sequence parallelism (Korthikanti et al. 2022, figure 5). Experts split over tp do the
+    same once more for all dispatched tokens together, top-k times as many."""
     whole = local_tokens(workload, plans) * model.hidden * workload.activation_bytes
-    blocks = _blocks(layer)
-    passes = blocks + (layer.mlp.top_k if layer.mlp.is_moe else 0)
-    if not passes:
-        return ()
     split = plans.sequence_parallel
     calls = []
-    for phase in ("forward", "backward"):
-        calls += [
-            Call("tp", "all_reduce", "tensor", whole, np.where(split, 0, passes), phase, "activations"),
-            Call("tp", "all_gather", "tensor", whole, np.where(split, passes, 0), phase, "activations"),
-            Call("tp", "reduce_scatter", "tensor", whole, np.where(split, passes, 0), phase, "activations"),
-        ]
+    for payload, times, what in (
+        (whole, _blocks(layer), "activations"),
+        (layer.mlp.top_k * whole, int(layer.mlp.is_moe), "dispatched tokens"),
+    ):
+        if not times:
+            continue
+        sums, splits = np.where(split, 0, times), np.where(split, times, 0)
+        for phase in ("forward", "backward"):
+            calls += [
+                Call("tp", "all_reduce", "tensor", payload, sums, phase, what),
+                Call("tp", "all_gather", "tensor", payload, splits, phase, what),
+                Call("tp", "reduce_scatter", "tensor", payload, splits, phase, what),
+            ]
     return tuple(calls)
 
 
@@ -123,11 +127,11 @@ def expert_calls(
     model: Model, layer: Layer, workload: Training, software: Software, plans: PlanTable
 ) -> tuple[Call, ...]:
     """Expert parallel: tokens go to the ranks of their experts and come back, forward and backward (GShard,
-    Lepikhin et al. 2020)."""
+    Lepikhin et al. 2020). Payloads are those of the busiest rank, for which the others wait."""
     if not layer.mlp.is_moe:
         return ()
     tokens = local_tokens(workload, plans) / np.where(plans.sequence_parallel, plans.tp, 1)
-    elements = tokens * layer.mlp.top_k * model.hidden
+    elements = tokens * layer.mlp.top_k * model.hidden * software.expert_imbalance
     out, back = elements * software.expert_dispatch_bytes, elements * workload.activation_bytes
     return tuple(
         Call("ep", "all_to_all", "expert", payload, 1, phase, what)
@@ -208,20 +212,20 @@ def data_calls(
     gathers = np.where(whole & software.gathers_per_micro_batch & resharded, m, 1) * np.where(
         whole & software.reshard_after_forward & resharded, 2, 1
     )
-    gather_bytes = 4.0 if workload.dtype == "fp32" else software.parameter_gather_bytes
+    sizes = state_bytes(software, workload)
     calls: list[Call] = []
     for held, group, everyone, shard, replicate in (
         (parameters, plans.shard_group, "data", "shard", "replicate"),
-        (expert_parameters, _expert_shard(plans), "expert_data", "expert_shard", "expert_replicate"),
+        (expert_parameters, expert_shard_group(plans), "expert_data", "expert_shard", "expert_replicate"),
     ):
         if not np.any(held):
             continue
-        gradient = held * software.gradient_reduce_bytes
+        gradient = held * sizes.reduce
         calls += [
             Call("dp", "all_reduce", everyone, gradient, np.where(sharded, 0, 1), "step", "gradients"),
             Call("dp", "reduce_scatter", shard, gradient, np.where(sharded, scatters, 0), "step", "gradients"),
             Call("dp", "all_reduce", replicate, gradient / group, np.where(sharded, 1, 0), "step", "gradient shards"),
-            Call("dp", "all_gather", shard, held * gather_bytes, np.where(sharded, gathers, 0), "step", "parameters"),
+            Call("dp", "all_gather", shard, held * sizes.gather, np.where(sharded, gathers, 0), "step", "parameters"),
         ]
     return tuple(calls)
 
@@ -231,16 +235,14 @@ def stays_gathered(software: Software, plans: PlanTable) -> Array:
     return np.asarray((plans.sharding == SHARD_PARAMETERS) & (plans.pp > 1) & software.stages_stay_gathered)
 
 
-def _expert_shard(plans: PlanTable) -> Array:
-    return np.asarray(np.maximum(1, plans.shard_group // plans.ep))
-
-
-def tied_embedding_call(model: Model, software: Software, plans: PlanTable) -> tuple[Call, ...]:
+def tied_embedding_call(
+    model: Model, software: Software, plans: PlanTable, workload: Training | None = None
+) -> tuple[Call, ...]:
     """The first and the last stage both hold a tied embedding and sum its gradients once a step, unless a V-shaped
-    schedule puts both on one rank."""
+    schedule puts both on one rank. Without a workload, gradients are in 16-bit training's format."""
     if not model.tied_embeddings:
         return ()
     table = padded_vocab(model, software, plans.tp) / plans.tp * (model.embedding_dim or model.hidden)
-    payload = table * software.gradient_reduce_bytes
+    payload = table * (state_bytes(software, workload).reduce if workload else software.gradient_reduce_bytes)
     apart = (plans.pp > 1) & (plans.schedule < ZERO_BUBBLE_V)
     return (Call("pp", "all_reduce", "ends", payload, np.where(apart, 1, 0), "step", "tied embedding"),)

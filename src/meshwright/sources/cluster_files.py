@@ -61,6 +61,9 @@ def cluster_from(content: dict[str, Any], where: str) -> Cluster:
         for level in listed
         if "efficiency" not in level
     )
+    names = list(dict.fromkeys(group.accelerator.name for group in groups))
+    if len(names) > 1:
+        warnings += (f"{' and '.join(names)} are priced as the weakest of each figure: a step waits for the slowest",)
     return Cluster(
         name=fields.text("name", Path(where).stem),
         groups=groups,

@@ -10,7 +10,7 @@ from typing import Any
 
 from meshwright.sources.catalog import load_entry, read_yaml
 from meshwright.spec.errors import InputError, near_names
-from meshwright.spec.plan import SCHEDULES
+from meshwright.spec.plan import SCHEDULES, SHARDING
 from meshwright.spec.software import Software
 
 DEFAULT_SOFTWARE = "current"
@@ -36,7 +36,8 @@ def _catalog_software(name: str) -> Software:
 
 
 _KNOWN = {field.name: field for field in fields(Software)}
-_CHOICES = {
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "pipeline_sharding": SHARDING,
     "context_parallel": ("ring", "gather"),
     "selective": ("attention", "elementwise", "alternate"),
 }

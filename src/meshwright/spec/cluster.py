@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -42,6 +42,11 @@ class Accelerator:
     def peak(self, dtype: str) -> float:
         """Dense peak FLOP/s for `dtype`; KeyError where the device has no such unit."""
         return self.peak_flops_per_s[dtype]
+
+    def matmul_share(self, dtype: str) -> float:
+        """Share of the peak that matmuls reach; 16 bits stand in where the dtype has no figure of its own."""
+        table = self.matmul_efficiency
+        return table.get(dtype, table.get("bf16", table.get("fp16", next(iter(table.values())))))
 
     def unit(self, dtype: str) -> str:
         """The unit that runs matmuls of `dtype`: tf32 for fp32 where there is one. KeyError where the device has
@@ -125,10 +130,11 @@ class Cluster:
     def __repr__(self) -> str:
         return f"<Cluster {self.name}: {self.accelerators:,} x {self.accelerator.name}>"
 
-    @property
+    @cached_property
     def accelerator(self) -> Accelerator:
-        """The accelerator of the first node group: what a plan with one kind of rank is priced on."""
-        return self.groups[0].accelerator
+        """What every rank is priced on: the accelerator, or the weakest of each figure where node groups differ, since
+        a plan with one kind of rank waits for the slowest and must fit the smallest."""
+        return weakest([group.accelerator for group in self.groups])
 
     @cached_property
     def accelerators(self) -> int:
@@ -188,3 +194,27 @@ class Cluster:
                 f"cluster {self.name}: the outermost level spans {inner} accelerators, "
                 f"the cluster has {self.accelerators}"
             )
+
+
+def weakest(accelerators: Sequence[Accelerator]) -> Accelerator:
+    """One accelerator with the lowest memory, bandwidths and reached FLOP/s of all; dtypes that only some have are left
+    out."""
+    first = accelerators[0]
+    if all(each == first for each in accelerators):
+        return first
+    slowest = {
+        dtype: min(accelerators, key=lambda each: each.peak_flops_per_s[dtype] * each.matmul_share(dtype))
+        for dtype in first.peak_flops_per_s
+        if all(dtype in each.peak_flops_per_s for each in accelerators)
+    }
+    streaming = min(accelerators, key=lambda each: each.memory_bytes_per_s * each.memory_efficiency)
+    return replace(
+        first,
+        name="+".join(dict.fromkeys(each.name for each in accelerators)),
+        peak_flops_per_s={dtype: each.peak_flops_per_s[dtype] for dtype, each in slowest.items()},
+        matmul_efficiency={dtype: each.matmul_share(dtype) for dtype, each in slowest.items()},
+        memory_bytes=min(each.memory_bytes for each in accelerators),
+        memory_bytes_per_s=streaming.memory_bytes_per_s,
+        memory_efficiency=streaming.memory_efficiency,
+        host_bytes_per_s=min(each.host_bytes_per_s for each in accelerators),
+    )

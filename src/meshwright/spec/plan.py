@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from meshwright.spec.errors import InputError, UnknownName
+
 AXES = ("tp", "cp", "dp", "pp")
 """Mesh axes in their usual order, innermost first. Expert parallel ranks are the innermost ones of dp × cp."""
 ORDERS: tuple[tuple[str, ...], ...] = tuple(permutations(AXES))
@@ -28,6 +30,8 @@ SHARD_NONE, SHARD_OPTIMIZER, SHARD_GRADIENTS, SHARD_PARAMETERS = range(4)
 OFFLOAD_NONE, OFFLOAD_OPTIMIZER, OFFLOAD_ACTIVATIONS = range(3)
 
 Array = NDArray[Any]
+
+_NAMES = {"schedule": SCHEDULES, "recompute": RECOMPUTE, "sharding": SHARDING, "offload": OFFLOAD}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,17 @@ class Plan:
     shard_group: int = 0
     sequence_parallel: bool = False
     offload: str = "none"
+
+    def __post_init__(self) -> None:
+        for name in ("tp", "cp", "ep", "dp", "pp", "micro_batch", "virtual_stages", "shard_group"):
+            value, least = getattr(self, name), 0 if name == "shard_group" else 1
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise InputError(f"{name} is {value!r}; it must be a whole number of at least {least}", "plan")
+        for name, known in _NAMES.items():
+            if getattr(self, name) not in known:
+                raise UnknownName(name, str(getattr(self, name)), known, "plan", f"use one of {', '.join(known)}")
+        if sorted(self.order) != sorted(AXES):
+            raise InputError(f"order is {self.order!r}; it must list {', '.join(AXES)} once each", "plan")
 
     @property
     def world_size(self) -> int:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
+
+from meshwright.spec.workload import OPTIMIZERS, Training
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,8 @@ class Software:
     """The vocabulary is padded to a multiple of this × tp."""
     schedules: tuple[str, ...] = ()
     """Schedules the framework has; empty: all."""
+    pipeline_sharding: str = "parameters"
+    """The furthest that data-parallel states can be sharded together with pipeline parallelism."""
     range_low: float = 0.15
     range_high: float = 0.25
     """The step time's honest range around the prediction, as shares of it."""
@@ -128,3 +132,47 @@ class Software:
             raise ValueError(f"software {self.name}: attention is unfused and has no efficiency")
         table = self.attention_efficiency
         return table.get(family, table[""])
+
+
+class StateBytes(NamedTuple):
+    """Bytes per parameter: what a rank keeps of it, and what a gathered copy and its gradient on the wire take."""
+
+    weight: float
+    gradient: float
+    master: float
+    moment: float
+    gather: float
+    reduce: float
+
+    @property
+    def kept(self) -> float:
+        """Weight, gradient and optimizer states together."""
+        return self.weight + self.gradient + self.master + self.moment
+
+
+def state_bytes(software: Software, workload: Training) -> StateBytes:
+    """Bytes per parameter of the model states in the workload's format.
+
+    In fp32 no weight or gradient takes less than 4 bytes, whatever the profile does with 16-bit numbers, and the weight
+    is its own master. Otherwise a master copy lies beside the 16-bit weight, or is the weight (`separate_master:
+    false`) unless the optimizer has none.
+    """
+    state = OPTIMIZERS[workload.optimizer]
+    if workload.dtype == "fp32":
+        return StateBytes(
+            weight=workload.weight_bytes,
+            gradient=max(4.0, software.gradient_bytes),
+            master=0,
+            moment=state.moment_bytes,
+            gather=workload.weight_bytes,
+            reduce=max(4.0, software.gradient_reduce_bytes),
+        )
+    separate = software.separate_master or not state.master_bytes
+    return StateBytes(
+        weight=workload.weight_bytes if separate else state.master_bytes,
+        gradient=software.gradient_bytes,
+        master=state.master_bytes if separate else 0,
+        moment=state.moment_bytes,
+        gather=software.parameter_gather_bytes,
+        reduce=software.gradient_reduce_bytes,
+    )

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
+from meshwright.spec.errors import InputError
+
 DTYPES = ("bf16", "fp16", "fp8", "fp32")
 
 
@@ -46,13 +48,13 @@ class Training:
     def __post_init__(self) -> None:
         for name, value in (("global_batch", self.global_batch), ("seq_len", self.seq_len)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name} is {value!r}; it must be a whole number of at least 1")
+                raise InputError(f"{name} is {value!r}; it must be a whole number of at least 1")
         if self.dtype not in DTYPES:
-            raise ValueError(f"dtype is {self.dtype!r}; it must be one of {', '.join(DTYPES)}")
+            raise InputError(f"dtype is {self.dtype!r}; it must be one of {', '.join(DTYPES)}")
         if self.optimizer not in OPTIMIZERS:
-            raise ValueError(f"optimizer is {self.optimizer!r}; it must be one of {', '.join(OPTIMIZERS)}")
+            raise InputError(f"optimizer is {self.optimizer!r}; it must be one of {', '.join(OPTIMIZERS)}")
         if not self.tokens >= 0:
-            raise ValueError(f"tokens is {self.tokens!r}; it must not be negative")
+            raise InputError(f"tokens is {self.tokens!r}; it must not be negative")
 
     @property
     def tokens_per_step(self) -> int:
