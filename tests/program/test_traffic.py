@@ -209,7 +209,7 @@ def test_both_ends_of_a_pipeline_sum_a_tied_embedding_once_a_step() -> None:
 def test_a_tied_embedding_narrower_than_the_stack_is_summed_in_its_own_width() -> None:
     # OPT-350m: a table of 512 under a stack of 1024 (Zhang et al. 2022)
     narrow = replace(small.TIED, embedding_dim=64)
-    (call,) = traffic.tied_embedding_call(narrow, SOFTWARE, Plan(pp=2).table())
+    (call,) = traffic.tied_embedding_call(narrow, WORKLOAD, SOFTWARE, Plan(pp=2).table())
     assert float(call.payload_bytes) == 8192 * 64 * SOFTWARE.gradient_reduce_bytes
 
 
@@ -217,7 +217,7 @@ def test_fp32_gradients_travel_in_4_bytes_even_where_the_profile_reduces_in_16_b
     software, table = replace(SOFTWARE, gradient_reduce_bytes=2.0), Plan(dp=4, pp=2).table()
     for dtype, size in (("bf16", 2), ("fp32", 4)):
         workload = replace(WORKLOAD, dtype=dtype)
-        (call,) = traffic.tied_embedding_call(small.TIED, software, table, workload)
+        (call,) = traffic.tied_embedding_call(small.TIED, workload, software, table)
         assert float(call.payload_bytes) == size * 8192 * H
         calls = traffic.data_calls(software, workload, table, np.asarray(PARAMETERS), np.asarray(0.0))
         assert counted(calls) == [(1, size * PARAMETERS)]

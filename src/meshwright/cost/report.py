@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from meshwright.cost.layer import Setting, layer_parameters
-from meshwright.cost.states import end_parameters
+from meshwright.cost.layer import Setting, end_parameters, layer_parameters
 from meshwright.cost.training import Base
 from meshwright.program import traffic
 from meshwright.program.traffic import Call
@@ -101,7 +100,7 @@ def _calls(setting: Setting, step: Base) -> Iterator[_Counted]:
         for call in traffic.pipeline_calls(model, workload, software, plans):
             part = "pipeline_transfer" if call.axis == "pp" else _PART[call.axis]
             yield _Counted(call, m * float(call.count), part)
-    for call in traffic.tied_embedding_call(model, software, plans):
+    for call in traffic.tied_embedding_call(model, workload, software, plans):
         yield _Counted(call, float(call.count), "data_parallel")
     yield from _data_calls(setting, step)
 

@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from meshwright.cost.activations import largest
-from meshwright.cost.layer import Setting, layer_parameters
+from meshwright.cost.layer import Setting, end_parameters, layer_parameters
 from meshwright.cost.stages import StageClass
 from meshwright.program import traffic
 from meshwright.program.placement import expert_shard_group
-from meshwright.spec.model import Model
 from meshwright.spec.plan import (
     OFFLOAD_OPTIMIZER,
     SHARD_GRADIENTS,
@@ -96,16 +95,6 @@ def states(setting: Setting) -> States:
         host_memory_bytes=setting.device.host_memory_bytes,
         gathered_bytes=np.where(_gathers(plans), in_use * per_parameter, 0.0),
     )
-
-
-def end_parameters(model: Model, software: Software, plans: PlanTable) -> tuple[Array, Array, Array]:
-    """Parameters on one rank of the embedding, of the head, and of the padded vocabulary table that both count, which
-    a rank with both ends of a tied model holds once."""
-    width = model.embedding_dim or model.hidden
-    table = np.asarray(traffic.padded_vocab(model, software, plans.tp) / plans.tp * width)
-    matrix = 0 if model.tied_embeddings else model.vocab * width
-    embedding = table + (model.embedding_parameters - model.vocab * width)
-    return embedding, table + (model.head_parameters - matrix), table
 
 
 class _Kept(NamedTuple):

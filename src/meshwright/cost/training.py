@@ -125,7 +125,9 @@ def base(setting: Setting) -> Base:
         offload_s=_activation_offload_s(setting, stage, micro_batch_s),
         overhead_s=software.step_overhead_s,
         kept=kept_bytes(setting, classes),
-        fixed_communication_s=setting.calls_s(traffic.tied_embedding_call(model, software, plans), "step"),
+        fixed_communication_s=setting.calls_s(
+            traffic.tied_embedding_call(model, setting.workload, software, plans), "step"
+        ),
     )
 
 

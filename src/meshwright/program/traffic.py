@@ -235,14 +235,12 @@ def stays_gathered(software: Software, plans: PlanTable) -> Array:
     return np.asarray((plans.sharding == SHARD_PARAMETERS) & (plans.pp > 1) & software.stages_stay_gathered)
 
 
-def tied_embedding_call(
-    model: Model, software: Software, plans: PlanTable, workload: Training | None = None
-) -> tuple[Call, ...]:
+def tied_embedding_call(model: Model, workload: Training, software: Software, plans: PlanTable) -> tuple[Call, ...]:
     """The first and the last stage both hold a tied embedding and sum its gradients once a step, unless a V-shaped
-    schedule puts both on one rank. Without a workload, gradients are in 16-bit training's format."""
+    schedule puts both on one rank."""
     if not model.tied_embeddings:
         return ()
     table = padded_vocab(model, software, plans.tp) / plans.tp * (model.embedding_dim or model.hidden)
-    payload = table * (state_bytes(software, workload).reduce if workload else software.gradient_reduce_bytes)
+    payload = table * state_bytes(software, workload).reduce
     apart = (plans.pp > 1) & (plans.schedule < ZERO_BUBBLE_V)
     return (Call("pp", "all_reduce", "ends", payload, np.where(apart, 1, 0), "step", "tied embedding"),)
