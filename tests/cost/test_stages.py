@@ -169,3 +169,11 @@ def test_given_layers_in_a_table_of_schedules_follow_each_schedule() -> None:
 )
 def test_chunks_are_uneven_by_the_largest_over_the_mean(layers: int, pp: int, v: int, uneven: float) -> None:
     assert float(chunk_unevenness(layers, Plan(pp=pp, virtual_stages=v).table())) == pytest.approx(uneven)
+
+
+def test_given_unequal_virtual_stages_fill_and_drain_at_the_pace_of_the_largest() -> None:
+    # eight layers on two ranks of two: (2, 2, 2, 2) is even, the largest of (1, 1, 1, 5) is 2.5 times the mean
+    even = Plan(pp=2, virtual_stages=2, schedule="interleaved", layers_per_stage=(2, 2, 2, 2)).table()
+    odd = Plan(pp=2, virtual_stages=2, schedule="interleaved", layers_per_stage=(1, 1, 1, 5)).table()
+    assert float(chunk_unevenness(8, even)) == 1.0
+    assert float(chunk_unevenness(8, odd)) == 2.5

@@ -19,7 +19,7 @@ from meshwright.spec.software import state_bytes
 _GIB = 2.0**30
 _MOST_TOO_LARGE = 8
 _TIGHT = 0.97
-"""Share of an accelerator's memory above which a plan is called tight: peak memory is predicted to about 5 %."""
+"""Share of an accelerator's memory above which a plan is called tight: peak memory is predicted to 4 to 15 %."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,9 @@ def chunk_unevenness(num_layers: int, plans: PlanTable) -> Any:
     """The largest virtual stage over the mean one, at least 1; 1 with one stage per rank, whose split is priced
     itself."""
     mean = num_layers / (plans.pp * plans.virtual_stages)
-    return np.where(plans.virtual_stages > 1, largest_chunk(num_layers, plans.pp, plans.virtual_stages) / mean, 1.0)
+    given = plans.layers_per_stage
+    largest = max(given) if given else largest_chunk(num_layers, plans.pp, plans.virtual_stages)
+    return np.where(plans.virtual_stages > 1, largest / mean, 1.0)
 
 
 def layers_per_stage(

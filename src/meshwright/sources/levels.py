@@ -15,7 +15,7 @@
   wrapped: true                                     # torus
   ports_per_node: 8                                 # fabric
   port_bytes_per_s: 50e9                            # fabric
-  oversubscription: 1                               # fabric
+  oversubscription: 1                               # fabric; mesh: of an all-to-all
   source: where the numbers are from
 """
 

@@ -86,6 +86,8 @@ class Level:
     """Fabric only: network ports that the accelerators of one node share."""
     port_bytes_per_s: float = 0.0
     oversubscription: float = 1.0
+    """Fabric: how many times the ports exceed what the switches carry. Mesh: how many times the links exceed what an
+    all-to-all over the whole mesh can use of them, where some peers have no link of their own."""
     in_switch_reduction: bool = False
     """NVLink SHARP or InfiniBand SHARP: the switch adds, each rank sends its data once."""
     efficiency: float = 1.0
