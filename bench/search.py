@@ -22,7 +22,8 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THRE
 def cold() -> None:
     """The command as a person runs it, process start included."""
     command = [
-        sys.executable, "-c", "from meshwright.cli import main; main()", "plan", str(JOB["model"]), "--cluster", str(JOB["cluster"]),
+        sys.executable, "-c", "from meshwright.cli import main; main()",
+        "plan", str(JOB["model"]), "--cluster", str(JOB["cluster"]),
         "--global-batch", str(JOB["global_batch"]), "--seq-len", str(JOB["seq_len"]), "--json",
     ]  # fmt: skip
     seconds, considered = [], 0
