@@ -7,14 +7,14 @@ from meshwright.cost.pipeline import (
     SCHEDULE_CODE,
     bubble_s,
     drain,
-    held_weight_inputs,
     in_flight,
     pipeline_efficiency,
     step_s_uneven,
     transfer_exposed_s,
 )
-from meshwright.program.schedules import SCHEDULES, V_SCHEDULES, operations
+from meshwright.program.schedules import V_SCHEDULES, operations
 from meshwright.simulate.pipeline import replay, stage_durations
+from meshwright.spec.plan import SCHEDULES
 
 ANY = (st.floats(0.1, 10), st.floats(0.1, 10), st.floats(0.1, 10))
 REALISTIC = (st.just(1.0), st.floats(0.8, 3.0), st.floats(0.5, 1.2))  # input gradient with up to full recompute
@@ -121,7 +121,8 @@ def test_held_activations_are_the_replayed_ones(schedule, p):
         held = replayed(schedule, p, m, v, (1.0, 1.0, 1.0)).held
         arguments = (SCHEDULE_CODE[schedule], p, m, v, np.arange(p))
         assert in_flight(*arguments).tolist() == [rank.peak_in_flight for rank in held]
-        assert held_weight_inputs(*arguments).tolist() == [rank.peak_held_for_weight_grad for rank in held]
+        # every schedule runs the weight gradients that it has put off before it adds to a rank's peak
+        assert not any(rank.peak_held_for_weight_grad for rank in held)
         drained = list(zip(*(numbers.tolist() for numbers in drain(*arguments)), strict=True))
         replayed_drain = [(rank.drain_in_flight, rank.drain_held_for_weight_grad) for rank in held]
         if schedule == "zero-bubble-v" and m < 2 * p - 1:

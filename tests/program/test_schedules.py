@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meshwright.program.schedules import SCHEDULES, Operation, check, operations, rank_of_stage
+from meshwright.program.schedules import Operation, check, operations, rank_of_stage
+from meshwright.spec.plan import SCHEDULES
 
 
 @st.composite

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meshwright.program.schedules import SCHEDULES, Operation, operations
+from meshwright.program.schedules import Operation, operations
 from meshwright.simulate.pipeline import replay, stage_durations
+from meshwright.spec.plan import SCHEDULES
 
 
 def test_two_stages_and_two_micro_batches_run_as_worked_out_by_hand():

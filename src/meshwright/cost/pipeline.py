@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from meshwright.cost.v_schedules import Array, Count, count, dualpipe_v, seconds, zero_bubble_v
-from meshwright.program.schedules import SCHEDULES
-from meshwright.spec.plan import DUALPIPE_V, INTERLEAVED, ZERO_BUBBLE_V
+from meshwright.spec.plan import DUALPIPE_V, INTERLEAVED, SCHEDULES, ZERO_BUBBLE_V
 
 SCHEDULE_CODE = {name: code for code, name in enumerate(SCHEDULES)}
 
@@ -224,18 +223,6 @@ def in_flight(
         np.minimum(2 * p, m + np.minimum(m, r + 1)),
         2 * p + 1,
     ).astype(np.int64)
-
-
-def held_weight_inputs(
-    schedule_code: ArrayLike, pp: ArrayLike, num_micro_batches: ArrayLike, virtual_stages: ArrayLike, rank: ArrayLike
-) -> Count:
-    """Chunk-micro-batches that wait only for their weight gradient when a rank holds ``in_flight``: none, exactly.
-
-    Every schedule here runs the weight gradients that it has put off before it adds to a rank's peak. They pile up
-    later: see ``drain``.
-    """
-    arguments = np.broadcast_arrays(schedule_code, pp, num_micro_batches, virtual_stages, rank)
-    return np.zeros(arguments[0].shape, dtype=np.int64)
 
 
 def drain(

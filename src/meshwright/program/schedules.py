@@ -7,9 +7,10 @@ The runtime executes these very tables, and they are the ones ``torch.distribute
 from collections import Counter, deque
 from typing import Literal, NamedTuple
 
+from meshwright.spec.plan import SCHEDULES
+
 Kind = Literal["F", "B", "I", "W"]
 
-SCHEDULES = ("gpipe", "1f1b", "interleaved", "zero-bubble-v", "dualpipe-v")
 V_SCHEDULES = ("zero-bubble-v", "dualpipe-v")
 
 
