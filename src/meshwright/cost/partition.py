@@ -202,23 +202,28 @@ class _Exchange:
 
     def _best_shift(self) -> tuple[list[int], int] | None:
         heaviest = self.load.index(max(self.load))
-        best, found = (max(self.load), sum(x * x for x in self.load) * (1 - ROUNDING)), None
+        squares_now = sum(x * x for x in self.load)
+        best, found = (max(self.load), squares_now * (1 - ROUNDING)), None
         for chunk in (c for c, rank in enumerate(self.rank_of) if rank == heaviest):
             if self.cuts[chunk + 1] - self.cuts[chunk] < 2:
                 continue
             for step in (1, -1):  # out at the front: cuts from here to the left move right; at the back: the reverse
                 load = list(self.load)
                 cut = chunk if step == 1 else chunk + 1
-                run = []
+                run: list[int] = []
+                squares = squares_now
                 while 0 < cut < len(self.rank_of):
                     moved = self.weights[self.cuts[cut]] if step == 1 else self.weights[self.cuts[cut] - 1]
                     giver, taker = (cut, cut - 1) if step == 1 else (cut - 1, cut)
-                    load[self.rank_of[giver]] -= moved
-                    load[self.rank_of[taker]] += moved
+                    gives, takes = self.rank_of[giver], self.rank_of[taker]
+                    if gives != takes:
+                        squares += 2 * moved * (load[takes] - load[gives] + moved)
+                        load[gives] -= moved
+                        load[takes] += moved
                     run.append(cut)
-                    cost = (max(load), sum(x * x for x in load))
-                    if cost < best:
-                        best, found = cost, (list(run), step)
+                    heaviest_now = max(load)
+                    if heaviest_now <= best[0] and (heaviest_now, squares) < best:
+                        best, found = (heaviest_now, squares), (list(run), step)
                     cut -= step
         return found
 
