@@ -319,6 +319,7 @@ def _pick_base(step: Base, picker: _Picker) -> Base:
         forward_s=picker(step.forward_s),
         input_s=picker(step.input_s),
         weight_s=picker(step.weight_s),
+        beside_s=picker(step.beside_s),
         fixed_communication_s=picker(step.fixed_communication_s),
     )
 

@@ -97,6 +97,11 @@ class PieceTime:
         )
 
     @property
+    def hidden_s(self) -> Any:
+        """Communication that runs beside the computation."""
+        return self.hidden_tensor + self.hidden_context + self.hidden_expert
+
+    @property
     def total_s(self) -> Any:
         return self.forward_s + self.input_gradient_s + self.weight_gradient
 

@@ -40,7 +40,8 @@ class Base:
 
     `forward_s`, `input_s` and `weight_s` are one micro-batch on the slowest rank (recompute and exposed communication
     included), behind which data-parallel communication hides; `kept` are the bytes of each class of ranks by part;
-    `fixed_communication_s` is data-parallel communication that never hides.
+    `beside_s` is what of a micro-batch already covers other transfers; `fixed_communication_s` is data-parallel
+    communication that never hides.
     """
 
     classes: tuple[StageClass, ...]
@@ -56,6 +57,7 @@ class Base:
     bubble_s: Any
     transfer_s: Any
     offload_s: Any
+    beside_s: Any
     overhead_s: float
     kept: tuple[dict[str, Any], ...]
     fixed_communication_s: Any
@@ -107,6 +109,7 @@ def base(setting: Setting) -> Base:
         transfer_s = np.maximum(transfer_s, 2 * m * plans.virtual_stages * hop_s)
     micro_batch_s = forward_s + input_s + weight_s
     mean_s = _mean_rank_s(setting, layers, embedding, head)
+    offload_s, offload_hidden_s = _activation_offload_s(setting, stage, micro_batch_s)
     idle_s = pipeline.idle_uneven_s(plans.schedule, plans.pp, plans.virtual_stages, balanced_s, micro_batch_s, mean_s)
     return Base(
         classes=classes,
@@ -122,7 +125,8 @@ def base(setting: Setting) -> Base:
         # the pipeline fills and drains at the pace of the largest virtual stage
         bubble_s=idle_s * chunk_unevenness(model.num_layers, plans),
         transfer_s=transfer_s,
-        offload_s=_activation_offload_s(setting, stage, micro_batch_s),
+        offload_s=offload_s,
+        beside_s=weigh("hidden_s") + offload_hidden_s,
         overhead_s=software.step_overhead_s,
         kept=kept_bytes(setting, classes),
         fixed_communication_s=setting.calls_s(
@@ -146,7 +150,8 @@ def data_parallel_s(software: Software, step: Base, held: States, sharding: Any)
     """(exposed, hidden) seconds of gradient reduction and parameter gathers of the first pipeline rank, whose
     backward ends last.
 
-    What moves with every micro-batch hides behind that micro-batch; what moves once a step behind what is left of one:
+    Computation that already covers other transfers covers nothing more. What moves with every micro-batch hides behind
+    the rest of that micro-batch; what moves once a step behind what is left of one:
     gradients behind the backward of the last, sharded states behind the forward of the first. Either goes layer by
     layer, so one layer's share always stays exposed (Li et al. 2020, DDP; Zhao et al. 2023, FSDP). What hides slows
     the computation down a little.
@@ -157,6 +162,7 @@ def data_parallel_s(software: Software, step: Base, held: States, sharding: Any)
     if not software.data_overlap:
         return work + step.fixed_communication_s, np.zeros(())
     window = step.input_s + step.weight_s + np.where(sharding > 0, step.forward_s, 0.0)
+    window = np.maximum(window - step.beside_s, 0.0)
     floor = np.maximum(1 / np.maximum(first.total_layers, 1), software.data_exposed_floor)
     hidden_each = np.minimum(each * (1 - floor), window)
     hidden = np.minimum(once * (1 - floor), window - hidden_each) + m * hidden_each
@@ -291,14 +297,15 @@ def _transfer_s(setting: Setting) -> tuple[Any, Any]:
     return hop, setting.calls_s(gathers, "forward") + setting.calls_s(gathers, "backward")
 
 
-def _activation_offload_s(setting: Setting, stage: StageClass, micro_batch_s: Any) -> Any:
-    """Activations go down in forward and up in backward; exposed where that is slower than the computation beside
-    it."""
+def _activation_offload_s(setting: Setting, stage: StageClass, micro_batch_s: Any) -> tuple[Any, Any]:
+    """(exposed seconds of the step, hidden seconds of a micro-batch). Activations go down in forward and up in
+    backward, behind the computation as far as that lasts."""
     plans = setting.plans
     if not np.any(plans.offload == OFFLOAD_ACTIVATIONS):
-        return np.zeros(())
+        return np.zeros(()), np.zeros(())
     kept = [layer_activation_bytes(setting, layer, plans.recompute) for layer in setting.model.kinds]
     travel = 2 * stage.weigh(kept, 0.0, 0.0) / setting.device.host_bytes_per_s
     hidden = np.minimum(travel, micro_batch_s)
     exposed = setting.micro_batches * (travel - (1 - setting.software.overlap_contention) * hidden)
-    return np.where(plans.offload == OFFLOAD_ACTIVATIONS, exposed, 0.0)
+    chosen = plans.offload == OFFLOAD_ACTIVATIONS
+    return np.where(chosen, exposed, 0.0), np.where(chosen, hidden, 0.0)
