@@ -150,3 +150,9 @@ def test_an_interrupt_ends_with_130_and_no_traceback(run, monkeypatch: pytest.Mo
     done = run(GPT2)
     assert done.exit_code == 130
     assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_a_sequence_beyond_the_models_context_is_pointed_out(run) -> None:
+    done = run("plan llama-2-7b --cluster 1xdgx-h100 --global-batch 8 --seq-len 8192 --json")
+    assert "8,192 tokens exceeds the 4,096" in done.stderr  # Touvron et al. 2023 (Llama 2), table 1
+    assert "exceeds" not in run("plan llama-2-7b --cluster 1xdgx-h100 --global-batch 8 --seq-len 4096 --json").stderr

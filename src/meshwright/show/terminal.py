@@ -59,7 +59,7 @@ def show_estimate(estimate: Estimate, console: Console) -> None:
 
 def ranking_view(ranking: Ranking, asked: Asked, top: int, width: int) -> Group:
     best = ranking.best
-    warnings = [*asked.cluster.warnings, *_idle(ranking.accelerators_used, asked.cluster, best)]
+    warnings = warnings_of(asked.cluster, ranking.accelerators_used, best)
     parts: list[RenderableType] = [header(asked.model, asked.cluster, asked.workload, asked.software, warnings)]
     if best is None:
         parts += section("No plan", sentences(ranking.reasons))
@@ -78,7 +78,7 @@ def ranking_view(ranking: Ranking, asked: Asked, top: int, width: int) -> Group:
 
 
 def estimate_view(estimate: Estimate, width: int) -> Group:
-    warnings = [*estimate.cluster.warnings, *_idle(estimate.plan.world_size, estimate.cluster, estimate)]
+    warnings = warnings_of(estimate.cluster, estimate.plan.world_size, estimate)
     parts: list[RenderableType] = [
         header(estimate.model, estimate.cluster, estimate.workload, estimate.software, warnings)
     ]
@@ -94,7 +94,19 @@ def estimate_view(estimate: Estimate, width: int) -> Group:
 
 def warnings_of(cluster: Cluster, used: int, best: Estimate | None) -> list[str]:
     """What a reader must know beside the answer."""
-    return [*(f"{cluster.name}: {warning}" for warning in cluster.warnings), *_idle(used, cluster, best)]
+    of_model = [] if best is None else _about_model(best)
+    return [*(f"{cluster.name}: {warning}" for warning in cluster.warnings), *of_model, *_idle(used, cluster, best)]
+
+
+def _about_model(best: Estimate) -> list[str]:
+    """What the reader of its description noted, and a sequence longer than the model is made for."""
+    model, seq_len = best.model, best.workload.seq_len
+    found = [f"{model.name}: {note}" for note in model.notes]
+    if 0 < model.context_length < seq_len and not model.max_positions:
+        found.append(
+            f"the sequence of {seq_len:,} tokens exceeds the {model.context_length:,} of {model.name}'s context"
+        )
+    return found
 
 
 def _idle(used: int, cluster: Cluster, best: Estimate | None) -> list[str]:
