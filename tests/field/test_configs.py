@@ -19,7 +19,6 @@ REFUSED = {
     "google__gemma-4-26B-A4B": "Gemma4ForConditionalGeneration",
     "nvidia__NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": "NemotronHForCausalLM",
     "stepfun-ai__Step-3.7-Flash": "Step3p7FlashForCausalLM",
-    "zai-org__GLM-5": "GlmMoeDsaForCausalLM",
     "Qwen__Qwen3-Next-80B-A3B-Instruct-FP8": "Qwen3NextForCausalLM",
     "google-bert__bert-large-uncased-wwm": "BertForMaskedLM",
     "microsoft__Phi-3.5-vision": "Phi3VForCausalLM",

@@ -21,6 +21,8 @@ from meshwright.sources.huggingface.table import TABLE
 from meshwright.sources.huggingface.towers import WRAPPERS
 
 TARGET = Path(__file__).with_suffix(".json")
+LATENT_QUERIES = ("minicpm3", "deepseek_v32", "glm_moe_dsa")
+"""Classes whose queries always pass through a latent."""
 SWITCHES = (
     *(
         "attention_bias",
@@ -94,7 +96,7 @@ def small_config(model_type: str, pick: random.Random) -> dict[str, Any]:
         config["word_embed_proj_dim"] = 20
     if "kv_lora_rank" in fields:
         config |= {"kv_lora_rank": 16, "qk_nope_head_dim": 8, "qk_rope_head_dim": 4, "v_head_dim": pick.choice([6, 8])}
-        config |= {"q_lora_rank": 24 if model_type == "minicpm3" else pick.choice([None, 24])}
+        config |= {"q_lora_rank": 24 if model_type in LATENT_QUERIES else pick.choice([None, 24])}
         config |= {"num_key_value_heads": heads}
         config.pop("head_dim", None)
     return config | peculiar(model_type, config, heads, hidden, layers)

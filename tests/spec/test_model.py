@@ -101,3 +101,16 @@ def test_a_query_of_chunked_attention_sees_its_own_chunk(length: int, chunk: int
     core = Attention(1, 1, 1, window=chunk, chunked=True)
     seen = [position % chunk + 1 for position in range(length)]
     assert core.mean_keys(length) == pytest.approx(sum(seen) / length)
+
+
+def test_an_indexer_scores_all_keys_and_leaves_each_query_its_best() -> None:
+    # DeepSeek-V3.2, section 2.1: one query at position t scores t keys and attends to at most the chosen ones
+    sparse = Attention(
+        4, 4, 24, 16, kind="mla", window=8, q_lora_rank=32, kv_lora_rank=16, rope_head_dim=8, index_heads=2,
+        index_head_dim=12,
+    )  # fmt: skip
+    seq_len = 20
+    assert sparse.mean_keys(seq_len) == pytest.approx(sum(min(t, 8) for t in range(1, seq_len + 1)) / seq_len)
+    assert sparse.index_flops(seq_len) == pytest.approx(sum(2 * 2 * 12 * t for t in range(1, seq_len + 1)) / seq_len)
+    indexed = {linear.name: linear.matrix_parameters for linear in sparse.linears(64) if "index" in linear.name}
+    assert indexed == {"index_q": 32 * 24, "index_k": 64 * 12, "index_weights": 64 * 2}

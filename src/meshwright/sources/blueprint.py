@@ -22,13 +22,17 @@ MAX_LAYERS = 10_000
 
 @dataclass(frozen=True)
 class Latent:
-    """Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1). `q_rank` 0: full queries."""
+    """Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1). `q_rank` 0: full queries. With an
+    indexer (`index_heads` > 0), a query sees the `index_keys` that it scores best (DeepSeek-V3.2)."""
 
     q_rank: int
     kv_rank: int
     nope_dim: int
     rope_dim: int
     value_dim: int
+    index_heads: int = 0
+    index_head_dim: int = 0
+    index_keys: int = 0
 
 
 @dataclass(frozen=True)
@@ -196,13 +200,16 @@ def _attention(facts: Blueprint, window: int) -> Attention:
             head_dim=latent.nope_dim + latent.rope_dim,
             v_head_dim=latent.value_dim,
             kind="mla",
-            window=window,
+            window=latent.index_keys or window,
             qkv_bias=facts.qkv_bias,
             out_bias=facts.out_bias,
-            extra_parameters=extra + latent.q_rank + latent.kv_rank,
+            # norms of the latents, and the layer norm of the indexer's keys
+            extra_parameters=extra + latent.q_rank + latent.kv_rank + 2 * latent.index_head_dim,
             q_lora_rank=latent.q_rank,
             kv_lora_rank=latent.kv_rank,
             rope_head_dim=latent.rope_dim,
+            index_heads=latent.index_heads,
+            index_head_dim=latent.index_head_dim,
         )
     normed = {"none": 0, "head": 2, "width": facts.heads + facts.kv_heads}[facts.qk_norm] * facts.head_dim
     return Attention(

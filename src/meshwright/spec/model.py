@@ -59,7 +59,8 @@ class Attention:
     `window` is the number of keys that a query sees (0: all before it); a `chunked` window doesn't slide: a query sees
     its own block of `window` positions up to itself. For MLA, `head_dim` is the query/key width per head (without and
     with rotary part together), `v_head_dim` the value width. `extra_parameters` counts what is not a matrix: q/k norms,
-    sinks, relative-position tables; it is replicated over tensor-parallel ranks.
+    sinks, relative-position tables; it is replicated over tensor-parallel ranks. An indexer (`index_heads` > 0)
+    scores all keys before it and leaves each query its `window` best (DeepSeek-V3.2, section 2.1).
     """
 
     heads: int
@@ -77,6 +78,8 @@ class Attention:
     kv_lora_rank: int = 0
     rope_head_dim: int = 0
     chunked: bool = False
+    index_heads: int = 0
+    index_head_dim: int = 0
 
     @property
     def value_dim(self) -> int:
@@ -87,6 +90,10 @@ class Attention:
         if self.chunked and 0 < self.window < seq_len:
             return _mean_keys_in_chunks(seq_len, self.window)
         return mean_keys(seq_len, self.window)
+
+    def index_flops(self, seq_len: int) -> float:
+        """Forward FLOPs per token of the indexer's scores over all keys before it."""
+        return 2.0 * self.index_heads * self.index_head_dim * mean_keys(seq_len, 0)
 
     def linears(self, hidden: int) -> tuple[Linear, ...]:
         """The projections of one layer; the attention core itself has no weights."""
@@ -105,6 +112,7 @@ class Attention:
                 query = (Linear("q", hidden, self.heads * self.head_dim, "column", self.heads),)
             return (
                 *query,
+                *self._indexer(hidden),
                 Linear("kv_down", hidden, self.kv_lora_rank + self.rope_head_dim, "replicated", bias=self.qkv_bias),
                 Linear("kv_up", self.kv_lora_rank, self.heads * (nope + self.value_dim), "column", self.heads),
                 out,
@@ -114,6 +122,16 @@ class Attention:
             Linear("k", hidden, self.kv_heads * self.head_dim, "column", self.kv_heads, self.qkv_bias),
             Linear("v", hidden, self.kv_heads * self.value_dim, "column", self.kv_heads, self.qkv_bias),
             out,
+        )
+
+    def _indexer(self, hidden: int) -> tuple[Linear, ...]:
+        """Projections that choose keys, on every tensor-parallel rank alike."""
+        if not self.index_heads:
+            return ()
+        return (
+            Linear("index_q", self.q_lora_rank, self.index_heads * self.index_head_dim, "replicated"),
+            Linear("index_k", hidden, self.index_head_dim, "replicated"),
+            Linear("index_weights", hidden, self.index_heads, "replicated"),
         )
 
 

@@ -27,7 +27,7 @@ def blueprint(keys: Keys, family: Family, name: str) -> Blueprint:
     routed_and_dense = _widths(keys, family, hidden)
     mixture, sparse = experts(keys, family, routed_and_dense[0], layers)
     seen = windows(keys, family, layers)
-    latent = _latent(keys, hidden, heads) if family.latent else None
+    latent = _latent(keys, family, hidden, heads) if family.latent else None
     position, rows = _positions(keys, family)
     facts = Blueprint(
         name=name,
@@ -116,7 +116,7 @@ def _head_dim(keys: Keys, family: Family, hidden: int, heads: int) -> int:
     return head_dim_of(hidden, heads, keys.where, names)
 
 
-def _latent(keys: Keys, hidden: int, heads: int) -> Latent:
+def _latent(keys: Keys, family: Family, hidden: int, heads: int) -> Latent:
     q_rank = 0 if keys.values.get("q_lora_rank", 0) is None else keys.count("q_rank", least=0) or 0
     return Latent(
         q_rank=q_rank,
@@ -124,6 +124,9 @@ def _latent(keys: Keys, hidden: int, heads: int) -> Latent:
         nope_dim=keys.need("nope_dim", least=0),
         rope_dim=keys.need("rope_dim", least=0),
         value_dim=keys.count("value_dim") or hidden // heads,
+        index_heads=keys.need("index_heads") if family.indexer else 0,
+        index_head_dim=keys.need("index_head_dim") if family.indexer else 0,
+        index_keys=keys.need("index_keys") if family.indexer else 0,
     )
 
 

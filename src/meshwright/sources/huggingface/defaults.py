@@ -48,6 +48,12 @@ deepseek_v2       4096 32 32 11008 102400 2048 q_rank=1536 kv_rank=512 nope_dim=
                   experts=64 expert_ffn=1407 shared_experts=2 first_dense=0
 deepseek_v3       7168 61 128 18432 129280 4096 q_rank=1536 kv_rank=512 nope_dim=128 rope_dim=64 value_dim=128
                   experts=256 top_k=8 expert_ffn=2048 shared_experts=1 first_dense=3
+deepseek_v32      7168 61 128 18432 129280 163840 q_rank=1536 kv_rank=512 nope_dim=128 rope_dim=64 value_dim=128
+                  experts=256 top_k=8 expert_ffn=2048 shared_experts=1 first_dense=3
+                  index_heads=64 index_head_dim=128 index_keys=2048
+glm_moe_dsa       6144 78 64 12288 154880 202752 q_rank=2048 kv_rank=512 nope_dim=192 rope_dim=64 value_dim=256
+                  experts=256 top_k=8 expert_ffn=2048 shared_experts=1 first_dense=3
+                  index_heads=32 index_head_dim=128 index_keys=2048
 glm4_moe_lite     2048 47 20 10240 154880 202752 q_rank=768 kv_rank=512 nope_dim=192 rope_dim=64 value_dim=256
                   experts=64 top_k=4 expert_ffn=1536 shared_experts=1 first_dense=1
 minicpm3          2560 62 40 6400 73448 32768 q_rank=768 kv_rank=256 nope_dim=64 rope_dim=32

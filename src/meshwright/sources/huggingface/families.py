@@ -76,6 +76,7 @@ class Family:
     embedding_norm: bool = False
     sinks: bool = False
     latent: bool = False
+    indexer: bool = False
     windows: WindowRule = "none"
     window_gate: Flag = True
     sparse: SparseRule = "none"

@@ -67,6 +67,9 @@ NAMES: dict[str, tuple[str, ...]] = {
     "nope_dim": ("qk_nope_head_dim",),
     "rope_dim": ("qk_rope_head_dim",),
     "value_dim": ("v_head_dim",),
+    "index_heads": ("index_n_heads",),
+    "index_head_dim": ("index_head_dim",),
+    "index_keys": ("index_topk",),
 }
 """Each fact and the keys that hold it, the commonest first. A dot reaches into a nested object."""
 

@@ -190,6 +190,8 @@ TABLE: dict[str, Family] = {
     "dbrx": Family("DbrxForCausalLM", norm="layer", fused_qkv=True, sparse="all"),
     "deepseek_v2": _DEEPSEEK_V3.like("DeepseekV2ForCausalLM", mlp_bias=MLP_BIAS),
     "deepseek_v3": _DEEPSEEK_V3,
+    "deepseek_v32": _DEEPSEEK_V3.like("DeepseekV32ForCausalLM", indexer=True),
+    "glm_moe_dsa": _DEEPSEEK_V3.like("GlmMoeDsaForCausalLM", indexer=True),
     "glm4_moe_lite": _DEEPSEEK_V3.like("Glm4MoeLiteForCausalLM"),
     "minicpm3": _DEEPSEEK_V3.like("MiniCPM3ForCausalLM", tied=True, mlp_bias=MLP_BIAS, sparse="none", shared="none"),
     "youtu": _DEEPSEEK_V3.like("YoutuForCausalLM", tied=True, sparse="none", shared="none"),
