@@ -4,7 +4,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from meshwright.cost.pipeline import (
-    SCHEDULE_CODE,
     bubble_s,
     drain,
     in_flight,
@@ -28,7 +27,7 @@ def replayed(schedule, p, m, v, seconds, transfer_s=0.0, stage_factor=None):
 
 
 def closed_form(schedule, p, m, v, seconds, transfer_s=0.0):
-    arguments = (SCHEDULE_CODE[schedule], p, m, v, *seconds, transfer_s)
+    arguments = (SCHEDULES.index(schedule), p, m, v, *seconds, transfer_s)
     return m * sum(seconds) + bubble_s(*arguments) + transfer_exposed_s(*arguments)
 
 
@@ -94,23 +93,23 @@ def test_realistic_transfers_are_exact_for_v_schedules_with_a_full_pipe(schedule
 
 
 def test_1f1b_exposes_two_crossings_per_micro_batch_in_a_long_pipe_and_interleaved_one_trip_per_step():
-    per_step_s = transfer_exposed_s(SCHEDULE_CODE["1f1b"], 64, np.array([6400, 6401 + 64]), 1, 1.0, 1.0, 1.0, 0.01)
+    per_step_s = transfer_exposed_s(SCHEDULES.index("1f1b"), 64, np.array([6400, 6401 + 64]), 1, 1.0, 1.0, 1.0, 0.01)
     assert (per_step_s[1] - per_step_s[0]) / 65 == pytest.approx(2 * 0.01 * 63 / 64, rel=0.02)
-    interleaved_s = transfer_exposed_s(SCHEDULE_CODE["interleaved"], 4, np.array([8, 80]), 2, 1.0, 1.0, 1.0, 0.01)
+    interleaved_s = transfer_exposed_s(SCHEDULES.index("interleaved"), 4, np.array([8, 80]), 2, 1.0, 1.0, 1.0, 0.01)
     assert interleaved_s == pytest.approx([2 * (4 * 2 - 1) * 0.01] * 2)
 
 
 def test_efficiency_is_that_of_the_papers():
     # Huang et al. 2019, section 2.3: m / (m + p - 1); Narayanan et al. 2021, SC21, section 2.2.2: the bubble over v.
-    assert pipeline_efficiency(SCHEDULE_CODE["1f1b"], 8, 32, 1) == pytest.approx(0.82, abs=0.005)
-    assert pipeline_efficiency(SCHEDULE_CODE["gpipe"], 4, 8, 1) == pytest.approx(8 / 11)
-    assert pipeline_efficiency(SCHEDULE_CODE["interleaved"], 8, 32, 4) == pytest.approx(32 * 4 / (32 * 4 + 7))
+    assert pipeline_efficiency(SCHEDULES.index("1f1b"), 8, 32, 1) == pytest.approx(0.82, abs=0.005)
+    assert pipeline_efficiency(SCHEDULES.index("gpipe"), 4, 8, 1) == pytest.approx(8 / 11)
+    assert pipeline_efficiency(SCHEDULES.index("interleaved"), 8, 32, 4) == pytest.approx(32 * 4 / (32 * 4 + 7))
 
 
 def test_zero_bubble_v_with_equal_times_is_idle_only_until_the_first_forward_reaches_the_tip():
     # Qi et al. 2023 (arXiv:2401.10241), section 6: no bubble if F = I = W, counted from each rank's first operation.
     p, m = 6, 20
-    assert bubble_s(SCHEDULE_CODE["zero-bubble-v"], p, m, 2, 1.0, 1.0, 1.0) == pytest.approx((p - 1) / 2)
+    assert bubble_s(SCHEDULES.index("zero-bubble-v"), p, m, 2, 1.0, 1.0, 1.0) == pytest.approx((p - 1) / 2)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -119,7 +118,7 @@ def test_held_activations_are_the_replayed_ones(schedule, p):
     v = {"gpipe": 1, "1f1b": 1, "interleaved": 3}.get(schedule, 2)
     for m in {"interleaved": [p, 3 * p], "dualpipe-v": [2 * p, 3 * p + 1]}.get(schedule, [1, p, p + 1, 2 * p, 3 * p]):
         held = replayed(schedule, p, m, v, (1.0, 1.0, 1.0)).held
-        arguments = (SCHEDULE_CODE[schedule], p, m, v, np.arange(p))
+        arguments = (SCHEDULES.index(schedule), p, m, v, np.arange(p))
         assert in_flight(*arguments).tolist() == [rank.peak_in_flight for rank in held]
         # every schedule runs the weight gradients that it has put off before it adds to a rank's peak
         assert not any(rank.peak_held_for_weight_grad for rank in held)
@@ -154,7 +153,7 @@ def test_an_unknown_schedule_gives_no_number():
 @settings(max_examples=40, deadline=None)
 def test_equal_ranks_are_the_balanced_case_of_unequal_ones(data, schedule, p, seconds):
     m, v = 2 * p, stages_per_rank(data, schedule)
-    step_s = step_s_uneven(SCHEDULE_CODE[schedule], p, m, v, *seconds, 0.0, sum(seconds))
+    step_s = step_s_uneven(SCHEDULES.index(schedule), p, m, v, *seconds, 0.0, sum(seconds))
     assert step_s == exactly(replayed(schedule, p, m, v, seconds).makespan_s)
 
 
@@ -164,7 +163,7 @@ def test_unequal_stages_are_exact_for_gpipe_and_never_too_short_for_1f1b(factor,
     p, slowest, mean = len(factor), max(factor), float(np.mean(factor))
     for schedule in ("gpipe", "1f1b"):
         of_slowest = [slowest * second for second in seconds]
-        step_s = step_s_uneven(SCHEDULE_CODE[schedule], p, m, 1, *of_slowest, 0.0, mean * sum(seconds))
+        step_s = step_s_uneven(SCHEDULES.index(schedule), p, m, 1, *of_slowest, 0.0, mean * sum(seconds))
         expected_s = replayed(schedule, p, m, 1, seconds, stage_factor=factor).makespan_s
         if schedule == "gpipe" or factor[-1] == slowest:
             assert step_s == exactly(expected_s)
@@ -190,7 +189,7 @@ def test_unequal_stages_are_as_close_to_the_replay_as_documented(schedule):
         timeline = replayed(schedule, p, m, v, seconds, stage_factor=factor)
         slowest_s, mean_s = max(timeline.busy_s) / m, sum(timeline.busy_s) / p / m
         of_slowest = [second * slowest_s / sum(seconds) for second in seconds]
-        step_s = step_s_uneven(SCHEDULE_CODE[schedule], p, m, v, *of_slowest, 0.0, mean_s)
+        step_s = step_s_uneven(SCHEDULES.index(schedule), p, m, v, *of_slowest, 0.0, mean_s)
         errors.append(100 * (step_s / timeline.makespan_s - 1))
     low, middle, high = np.percentile(errors, [5, 50, 95])
     documented = {

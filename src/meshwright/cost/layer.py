@@ -19,8 +19,6 @@ from meshwright.spec.plan import RECOMPUTE_FULL, RECOMPUTE_SELECTIVE, Array, Pla
 from meshwright.spec.software import Software
 from meshwright.spec.workload import Training
 
-PASSES = ("forward", "input_gradient", "weight_gradient")
-
 
 @dataclass(frozen=True)
 class Setting:

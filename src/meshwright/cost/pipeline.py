@@ -16,9 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from meshwright.cost.v_schedules import Array, Count, count, dualpipe_v, seconds, zero_bubble_v
-from meshwright.spec.plan import DUALPIPE_V, INTERLEAVED, SCHEDULES, ZERO_BUBBLE_V
-
-SCHEDULE_CODE = {name: code for code, name in enumerate(SCHEDULES)}
+from meshwright.spec.plan import DUALPIPE_V, INTERLEAVED, ZERO_BUBBLE_V
 
 
 def bubble_s(
