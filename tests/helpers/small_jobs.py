@@ -14,7 +14,8 @@ from meshwright.cost.states import states
 from meshwright.spec import rules
 from meshwright.spec.cluster import Accelerator, Cluster, Level, NodeGroup
 from meshwright.spec.collectives import CollectiveLibrary, Protocol
-from meshwright.spec.model import MLP, Attention, Layer, Model
+from meshwright.spec.layers import MLP, Attention, Layer
+from meshwright.spec.model import Model
 from meshwright.spec.plan import Plan, PlanTable
 from meshwright.spec.rules import Job
 from meshwright.spec.software import Software

@@ -12,7 +12,8 @@ from meshwright.cost import training
 from meshwright.cost.activations import layer_activation_bytes
 from meshwright.cost.layer import Setting
 from meshwright.cost.states import states
-from meshwright.spec.model import MLP, Attention, Layer, Model
+from meshwright.spec.layers import MLP, Attention, Layer
+from meshwright.spec.model import Model
 from meshwright.spec.plan import RECOMPUTE, Plan
 from meshwright.spec.workload import Training
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import pytest
 
 import meshwright as mw
-from meshwright.spec.model import MLP, Attention, Layer, Model
+from meshwright.spec.layers import MLP, Attention, Layer
+from meshwright.spec.model import Model
 from meshwright.spec.plan import Plan
 from meshwright.spec.workload import Training
 

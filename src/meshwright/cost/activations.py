@@ -13,7 +13,7 @@ from meshwright.cost import pipeline
 from meshwright.cost.layer import Setting
 from meshwright.cost.stages import StageClass, chunk_unevenness
 from meshwright.program import traffic
-from meshwright.spec.model import Layer
+from meshwright.spec.layers import Layer
 from meshwright.spec.plan import (
     GPIPE,
     OFFLOAD_ACTIVATIONS,

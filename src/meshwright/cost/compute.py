@@ -14,7 +14,8 @@ import numpy as np
 
 from meshwright.program.traffic import local_tokens, shard_width
 from meshwright.spec.cluster import Accelerator, Cluster
-from meshwright.spec.model import Layer, Linear, Model
+from meshwright.spec.layers import Layer, Linear
+from meshwright.spec.model import Model
 from meshwright.spec.plan import Array, PlanTable
 from meshwright.spec.software import Software
 from meshwright.spec.workload import Training

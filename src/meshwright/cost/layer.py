@@ -14,7 +14,8 @@ from meshwright.cost.network import Network, Route
 from meshwright.program import traffic
 from meshwright.program.placement import Placement
 from meshwright.program.traffic import Call
-from meshwright.spec.model import Layer, Linear, Model
+from meshwright.spec.layers import Layer, Linear
+from meshwright.spec.model import Model
 from meshwright.spec.plan import RECOMPUTE_FULL, RECOMPUTE_SELECTIVE, Array, PlanTable
 from meshwright.spec.software import Software
 from meshwright.spec.workload import Training

@@ -13,7 +13,8 @@ from typing import Any, Literal
 import numpy as np
 
 from meshwright.program.placement import expert_shard_group
-from meshwright.spec.model import Layer, Linear, Model
+from meshwright.spec.layers import Layer, Linear
+from meshwright.spec.model import Model
 from meshwright.spec.plan import (
     SHARD_GRADIENTS,
     SHARD_OPTIMIZER,

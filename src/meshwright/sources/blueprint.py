@@ -12,7 +12,8 @@ from typing import Any, Literal
 
 from meshwright.sources import checks
 from meshwright.spec.errors import InputError
-from meshwright.spec.model import MLP, Attention, Layer, Model, NormKind, PositionKind
+from meshwright.spec.layers import MLP, Attention, Layer
+from meshwright.spec.model import Model, NormKind, PositionKind
 
 QKNorm = Literal["none", "head", "width"]
 """Norm over queries and keys: none, one weight per channel of a head (shared by all heads), or one per channel."""

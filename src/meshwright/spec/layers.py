@@ -1,0 +1,218 @@
+"""One layer as numbers: its attention, its MLP and every matrix with the way tensor parallelism splits it.
+
+The whole cost model reads a model through `Layer.linears` and through the sizes of the attention core; nothing
+downstream knows an architecture by name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Split = Literal["column", "row", "replicated"]
+AttentionKind = Literal["full", "mla", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """One weight matrix of shape (out_features, in_features) and how tensor parallelism splits it.
+
+    `column` splits the output, `row` the input, `replicated` neither. `units` is the number of indivisible pieces along
+    the split dimension (attention heads); 0 means that any whole share will do. A matrix that exists once per routed
+    expert has `experts` copies, of which a token passes through `active`.
+    """
+
+    name: str
+    in_features: int
+    out_features: int
+    split: Split
+    units: int = 0
+    bias: bool = False
+    experts: int = 1
+    active: int = 1
+
+    @property
+    def is_expert(self) -> bool:
+        return self.experts > 1
+
+    @property
+    def matrix_parameters(self) -> int:
+        return self.in_features * self.out_features * self.experts
+
+    @property
+    def num_parameters(self) -> int:
+        return self.matrix_parameters + (self.out_features * self.experts if self.bias else 0)
+
+    @property
+    def active_parameters(self) -> int:
+        """Parameters that one token passes through."""
+        return self.num_parameters // self.experts * self.active
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """Self-attention of one layer.
+
+    `window` is the number of keys that a query sees (0: all before it); a `chunked` window doesn't slide: a query sees
+    its own block of `window` positions up to itself. For MLA, `head_dim` is the query/key width per head (without and
+    with rotary part together), `v_head_dim` the value width. `extra_parameters` counts what is not a matrix: q/k norms,
+    sinks, relative-position tables; it is replicated over tensor-parallel ranks. An indexer (`index_heads` > 0)
+    scores all keys before it and leaves each query its `window` best (DeepSeek-V3.2, section 2.1).
+    """
+
+    heads: int
+    kv_heads: int
+    head_dim: int
+    v_head_dim: int = 0
+    kind: AttentionKind = "full"
+    window: int = 0
+    qkv_bias: bool = False
+    out_bias: bool = False
+    fused_qkv: bool = False
+    qk_norm: bool = False
+    extra_parameters: int = 0
+    q_lora_rank: int = 0
+    kv_lora_rank: int = 0
+    rope_head_dim: int = 0
+    chunked: bool = False
+    index_heads: int = 0
+    index_head_dim: int = 0
+
+    @property
+    def value_dim(self) -> int:
+        return self.v_head_dim or self.head_dim
+
+    def mean_keys(self, seq_len: int) -> float:
+        """Mean number of keys that a query sees in a sequence of `seq_len` tokens."""
+        if self.chunked and 0 < self.window < seq_len:
+            return _mean_keys_in_chunks(seq_len, self.window)
+        return mean_keys(seq_len, self.window)
+
+    def index_flops(self, seq_len: int) -> float:
+        """Forward FLOPs per token of the indexer's scores over all keys before it."""
+        return 2.0 * self.index_heads * self.index_head_dim * mean_keys(seq_len, 0)
+
+    def linears(self, hidden: int) -> tuple[Linear, ...]:
+        """The projections of one layer; the attention core itself has no weights."""
+        if self.kind == "none":
+            return ()
+        out = Linear("attn_out", self.heads * self.value_dim, hidden, "row", self.heads, self.out_bias)
+        if self.kind == "mla":
+            nope = self.head_dim - self.rope_head_dim
+            query: tuple[Linear, ...]
+            if self.q_lora_rank:
+                query = (
+                    Linear("q_down", hidden, self.q_lora_rank, "replicated", bias=self.qkv_bias),
+                    Linear("q_up", self.q_lora_rank, self.heads * self.head_dim, "column", self.heads),
+                )
+            else:
+                query = (Linear("q", hidden, self.heads * self.head_dim, "column", self.heads),)
+            return (
+                *query,
+                *self._indexer(hidden),
+                Linear("kv_down", hidden, self.kv_lora_rank + self.rope_head_dim, "replicated", bias=self.qkv_bias),
+                Linear("kv_up", self.kv_lora_rank, self.heads * (nope + self.value_dim), "column", self.heads),
+                out,
+            )
+        return (
+            Linear("q", hidden, self.heads * self.head_dim, "column", self.heads, self.qkv_bias),
+            Linear("k", hidden, self.kv_heads * self.head_dim, "column", self.kv_heads, self.qkv_bias),
+            Linear("v", hidden, self.kv_heads * self.value_dim, "column", self.kv_heads, self.qkv_bias),
+            out,
+        )
+
+    def _indexer(self, hidden: int) -> tuple[Linear, ...]:
+        """Projections that choose keys, on every tensor-parallel rank alike."""
+        if not self.index_heads:
+            return ()
+        return (
+            Linear("index_q", self.q_lora_rank, self.index_heads * self.index_head_dim, "replicated"),
+            Linear("index_k", hidden, self.index_head_dim, "replicated"),
+            Linear("index_weights", hidden, self.index_heads, "replicated"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MLP:
+    """Feed-forward part of one layer: dense, or mixture of experts with optional shared experts.
+
+    `width` is the inner width of the dense MLP (0: there is none), `expert_width` that of one routed expert,
+    `shared_width` the summed width of the experts that every token passes through.
+    """
+
+    width: int = 0
+    gated: bool = True
+    bias: bool = False
+    experts: int = 0
+    top_k: int = 0
+    expert_width: int = 0
+    expert_bias: bool = False
+    shared_width: int = 0
+    shared_gate: bool = False
+    router_bias: bool = False
+    extra_parameters: int = 0
+
+    @property
+    def is_moe(self) -> bool:
+        return self.experts > 0
+
+    def linears(self, hidden: int) -> tuple[Linear, ...]:
+        parts: list[Linear] = []
+        if self.width:
+            parts += _feed_forward("mlp", hidden, self.width, self.gated, self.bias)
+        if self.is_moe:
+            parts.append(Linear("router", hidden, self.experts, "replicated", bias=self.router_bias))
+            parts += _feed_forward(
+                "expert", hidden, self.expert_width, self.gated, self.expert_bias, self.experts, self.top_k
+            )
+        if self.shared_width:
+            parts += _feed_forward("shared_expert", hidden, self.shared_width, self.gated, self.bias)
+            if self.shared_gate:
+                parts.append(Linear("shared_gate", hidden, 1, "replicated"))
+        return tuple(parts)
+
+
+def _feed_forward(
+    name: str, hidden: int, width: int, gated: bool, bias: bool, experts: int = 1, active: int = 1
+) -> list[Linear]:
+    up = [Linear(f"{name}_up", hidden, width, "column", 0, bias, experts, active)]
+    if gated:
+        up.append(Linear(f"{name}_gate", hidden, width, "column", 0, bias, experts, active))
+    return [*up, Linear(f"{name}_down", width, hidden, "row", 0, bias, experts, active)]
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One transformer layer. `norm_parameters` sums its norms' weights and biases; `norms` counts the norms over the
+    residual stream (2 in most models, 4 with post-norms, 1 where attention and MLP share one)."""
+
+    attention: Attention
+    mlp: MLP
+    norms: int = 2
+    norm_parameters: int = 0
+    parallel: bool = False
+    """Attention and MLP read the same input and are summed into the residual once (GPT-J, Falcon, Cohere)."""
+
+    def linears(self, hidden: int) -> tuple[Linear, ...]:
+        return self.attention.linears(hidden) + self.mlp.linears(hidden)
+
+    def num_parameters(self, hidden: int) -> int:
+        return self._vectors() + sum(linear.num_parameters for linear in self.linears(hidden))
+
+    def active_parameters(self, hidden: int) -> int:
+        return self._vectors() + sum(linear.active_parameters for linear in self.linears(hidden))
+
+    def _vectors(self) -> int:
+        return self.norm_parameters + self.attention.extra_parameters + self.mlp.extra_parameters
+
+
+def mean_keys(seq_len: int, window: int) -> float:
+    """Mean number of keys that a causal query sees in a sequence, with an optional sliding window."""
+    if window <= 0 or window >= seq_len:
+        return (seq_len + 1) / 2
+    return window - window * (window - 1) / (2 * seq_len)
+
+
+def _mean_keys_in_chunks(seq_len: int, chunk: int) -> float:
+    whole, rest = divmod(seq_len, chunk)
+    return (whole * chunk * (chunk + 1) + rest * (rest + 1)) / (2 * seq_len)
