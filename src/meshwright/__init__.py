@@ -11,7 +11,7 @@ This is the whole public API. Nothing heavy is imported before a name is used.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from meshwright.choose import Ranking
+    from meshwright.choose.explain import Explanation
     from meshwright.sources.clusters import load_cluster, save_cluster
     from meshwright.sources.models import load_model
     from meshwright.sources.plans import load_plan, save_plan
@@ -37,6 +38,7 @@ __all__ = [
     "Accelerator",
     "Cluster",
     "Estimate",
+    "Explanation",
     "InputError",
     "Level",
     "MeshwrightError",
@@ -48,6 +50,7 @@ __all__ = [
     "__version__",
     "choose",
     "estimate",
+    "explain",
     "load_cluster",
     "load_model",
     "load_plan",
@@ -60,6 +63,7 @@ _HOMES = {
     "Accelerator": "spec.cluster",
     "Cluster": "spec.cluster",
     "Estimate": "spec.estimate",
+    "Explanation": "choose.explain",
     "InputError": "spec.errors",
     "Level": "spec.cluster",
     "MeshwrightError": "spec.errors",
@@ -115,6 +119,32 @@ def choose(
     profile = _software(software)
     pins = dict(fixed) if fixed else None
     return search(_model(model), _cluster(cluster), workload, profile, objective=objective, top=top, fixed=pins)
+
+
+def explain(
+    model: Model | str,
+    cluster: Cluster | str | Path,
+    workload: Training,
+    plan: Plan | None = None,
+    software: Software | str | None = None,
+    *,
+    objective: str = "throughput",
+    fixed: Mapping[str, Any] | None = None,
+    flips: bool = True,
+    progress: Callable[[str], None] | None = None,
+) -> Explanation:
+    """Why the best plan is the best, or how far the given one is from it: what crosses which link, the bubble, what
+    binds, the best of every other kind of layout and what it loses by. Model, cluster and software as for `estimate`.
+
+    `flips` searches for what would change the choice (link speeds, ports, memory, batch, sequence) and, where nothing
+    fits, for the smallest changes that make something fit; that takes many searches, and `progress` is told of each.
+    """
+    from meshwright.choose.explain import explain as found
+
+    return found(
+        _model(model), _cluster(cluster), workload, _software(software), plan,
+        objective=objective, fixed=fixed, flips=flips, progress=progress,
+    )  # fmt: skip
 
 
 def _model(model: Model | str) -> Model:

@@ -126,13 +126,13 @@ def test_a_batch_that_cannot_fill_the_cluster_leaves_accelerators_idle() -> None
 def test_pins_that_no_plan_can_have_are_answered_with_the_rule(fixed: dict[str, Any], words: str) -> None:
     found = chosen(fixed=fixed)
     assert found.ranked == ()
-    assert words in found.explain()
+    assert words in str(found.explain())
 
 
 def test_where_nothing_fits_the_nearest_miss_is_named() -> None:
     found = chosen(job(cluster=small.switches(2, 2, memory_mb=4)))
     assert found.best is None
-    assert "No plan fits" in found.explain()
+    assert "No plan fits" in str(found.explain())
     assert found.rejected
     assert all("GiB" in each.reason or "must" in each.reason for each in found.rejected)
 

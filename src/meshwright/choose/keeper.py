@@ -19,7 +19,7 @@ KEYS = (
 """Tie-breakers among equal scores, the first one first; the smaller value (or code) wins."""
 
 SHOWN_TIMES = 2.0
-"""Sets of degrees whose best plan scores more than this many times the best of all aren't kept."""
+"""Sets of degrees whose best plan scores more than this many times the best of all aren't kept, unless asked for."""
 
 Layout = tuple[int, int, int, int, int]
 
@@ -71,11 +71,14 @@ class Priced:
 class Keeper:
     """Takes priced plans, keeps few."""
 
-    def __init__(self, objective: str, accelerators: int, capacity_bytes: float, top: int) -> None:
+    def __init__(
+        self, objective: str, accelerators: int, capacity_bytes: float, top: int, within: float = SHOWN_TIMES
+    ) -> None:
         self.objective = objective
         self.accelerators = accelerators
         self.capacity_bytes = capacity_bytes
         self.top = top
+        self.within = within
         self.considered = 0
         self._best: list[tuple[tuple[Any, ...], Candidate]] = []
         self._fitting: dict[Layout, tuple[tuple[Any, ...], Candidate]] = {}
@@ -96,7 +99,7 @@ class Keeper:
         return np.asarray(np.maximum(np.minimum(of_layout, self._far()), self.bound()))
 
     def _far(self) -> float:
-        return SHOWN_TIMES * self._best[0][1].score if self._best else float("inf")
+        return self.within * self._best[0][1].score if self._best else float("inf")
 
     def ranked(self) -> list[Candidate]:
         return [candidate for _, candidate in self._best]

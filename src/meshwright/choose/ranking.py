@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from meshwright.choose.fixed import checked
 from meshwright.choose.keeper import Candidate
-from meshwright.choose.objective import OBJECTIVES, sizes
+from meshwright.choose.objective import OBJECTIVES
 from meshwright.choose.reasons import Rejection, reasons, rejections
-from meshwright.choose.search import Found, fillable, search
-from meshwright.choose.space import Fixed
+from meshwright.choose.sizes import search_sizes
 from meshwright.cost.estimate import check_dtype, estimate
 from meshwright.spec.cluster import Cluster
 from meshwright.spec.errors import UnknownName
@@ -21,6 +20,9 @@ from meshwright.spec.model import Model
 from meshwright.spec.rules import Job
 from meshwright.spec.software import Software
 from meshwright.spec.workload import Training
+
+if TYPE_CHECKING:
+    from meshwright.choose.explain import Explanation
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,6 +40,10 @@ class Ranking:
     reasons: tuple[str, ...]
     accelerators_used: int
     idle_accelerators: int
+    job: Job
+    """What was asked."""
+    fixed: Mapping[str, Any]
+    """What was pinned."""
 
     def __repr__(self) -> str:
         return f"<Ranking of {self.considered:,} plans, best: {self.best!r}>"
@@ -46,9 +52,16 @@ class Ranking:
     def best(self) -> Estimate | None:
         return self.ranked[0] if self.ranked else None
 
-    def explain(self) -> str:
-        """The reasons, one sentence a line."""
-        return "\n".join(self.reasons)
+    def explain(self, *, flips: bool = False, progress: Callable[[str], None] | None = None) -> Explanation:
+        """Why this plan, why not the others; printed, it is one sentence a line. `flips` searches for what would change
+        the choice, or make something fit, which takes many searches; `progress` is told of them."""
+        from meshwright.choose.explain import explain
+
+        job = self.job
+        return explain(
+            job.model, job.cluster, job.workload, job.software,
+            objective=self.objective, fixed=self.fixed, flips=flips, progress=progress,
+        )  # fmt: skip
 
 
 def choose(
@@ -72,15 +85,14 @@ def choose(
     check_dtype(cluster, workload)
     job = Job(model, cluster, software, workload)
     pins = checked(fixed or {})
-    size, found = _search_sizes(job, pins, objective, top)
+    size, found = search_sizes(job, pins, objective, top)
     part = cluster.part(size)
     used = Job(model, part, software, workload)
-    whole = Job(model, cluster, software, workload)
     # the parts of an estimate add up in another order than in the search: equal to the last digit but one
-    ranked = tuple(sorted((_estimate(whole, candidate) for candidate in found.ranked), key=_order(objective)))
+    ranked = tuple(sorted((_estimate(job, candidate) for candidate in found.ranked), key=_order(objective)))
     seen = {_key(each): each for each in ranked}
     by_layout = tuple(
-        seen.get(str(candidate.plan)) or _estimate(whole, candidate) for candidate in found.by_layout[: max(top, 10)]
+        seen.get(str(candidate.plan)) or _estimate(job, candidate) for candidate in found.by_layout[: max(top, 10)]
     )
     return Ranking(
         objective=objective,
@@ -92,6 +104,8 @@ def choose(
         reasons=reasons(used, cluster, objective, pins, found, ranked, by_layout),
         accelerators_used=size,
         idle_accelerators=cluster.accelerators - size,
+        job=job,
+        fixed=pins,
     )
 
 
@@ -107,49 +121,3 @@ def _key(each: Estimate) -> str:
 
 def _estimate(job: Job, candidate: Candidate) -> Estimate:
     return estimate(job.model, job.cluster, job.workload, candidate.plan, job.software)
-
-
-def _search_sizes(job: Job, pins: Fixed, objective: str, top: int) -> tuple[int, Found]:
-    """(accelerators used, what was found there). All accelerators, unless the batch can't fill them, few are wanted, or
-    money counts and fewer are cheaper."""
-    pinned = _pinned_size(job.cluster, pins)
-    candidates = [pinned] if pinned else sizes(objective, job)
-    best: tuple[int, Found] | None = None
-    considered = 0
-    for size in candidates:
-        if len(candidates) > 1 and not fillable(job, size, pins):
-            continue
-        found = search(job, size, pins, objective, top)
-        considered += found.considered
-        if found.ranked and objective != "cost":
-            return size, replace(found, considered=considered)
-        if best is None or _better(found, best[1]):
-            best = size, found
-        # where the accelerators can be filled, that nothing fits is the answer: fewer would not fit either
-        if (found.considered or found.too_large) and objective not in ("cost", "fewest"):
-            break
-    if best is None:
-        return job.cluster.accelerators, Found([], [], [], 0)
-    return best[0], replace(best[1], considered=considered)
-
-
-def _better(found: Found, than: Found) -> bool:
-    if found.ranked and than.ranked:
-        return found.ranked[0].score < than.ranked[0].score
-    if found.ranked or than.ranked:
-        return bool(found.ranked)
-    return bool(found.too_large)
-
-
-def _pinned_size(cluster: Cluster, pins: Fixed) -> int:
-    """Accelerators of a plan whose degrees are all pinned, or all where so many aren't a part of the cluster; 0 if some
-    degree is free."""
-    size = 1
-    for axis in ("tp", "cp", "dp", "pp"):
-        if axis not in pins:
-            return 0
-        size *= int(pins[axis])
-    try:
-        return cluster.part(size).accelerators
-    except ValueError:
-        return cluster.accelerators

@@ -9,6 +9,7 @@ from typing import Any
 from meshwright.choose.keeper import TooLarge
 from meshwright.choose.search import Found
 from meshwright.choose.space import Fixed
+from meshwright.choose.words import degrees
 from meshwright.spec import rules
 from meshwright.spec.cluster import Cluster
 from meshwright.spec.estimate import Estimate, Problem
@@ -47,9 +48,13 @@ def rejections(job: Job, pins: Fixed, found: Found, ranked: tuple[Estimate, ...]
 
 def _too_large(job: Job, each: TooLarge) -> Rejection:
     plan = each.plan
-    fields = {"tp": plan.tp, "cp": plan.cp, "ep": plan.ep, "dp": plan.dp, "pp": plan.pp}
+    return Rejection({axis: getattr(plan, axis) for axis in ("tp", "cp", "ep", "dp", "pp")}, lacks(job, each))
+
+
+def lacks(job: Job, each: TooLarge) -> str:
+    """How much more memory a set of degrees needs than there is."""
     need, have = each.least_bytes / _GIB, job.cluster.accelerator.memory_bytes / _GIB
-    return Rejection(fields, f"needs at least {need:.1f} GiB, an accelerator has {have:.1f} GiB")
+    return f"needs at least {need:.1f} GiB, an accelerator has {have:.1f} GiB"
 
 
 def _illegal_degrees(job: Job, pins: Fixed) -> list[Rejection]:
@@ -96,7 +101,7 @@ def reasons(
             f"{job.cluster.accelerators} of the {cluster.accelerators} accelerators are used; the others stay idle."
         )
     if not ranked:
-        return (*sentences, *_nothing(job, pins, found))
+        return (*sentences, *nothing(job, pins, found))
     best = ranked[0]
     largest_wait = max(
         (part for part in best.time_s if part not in ("compute", "recompute")), key=lambda part: best.time_s[part]
@@ -105,9 +110,9 @@ def reasons(
         f"Computation is {_share(best, 'compute', 'recompute')} of the step; the largest other part is "
         f"{largest_wait.replace('_', ' ')} with {_share(best, largest_wait)}."
     )
-    others = [each for each in by_layout if _degrees(each) != _degrees(best)]
+    others = [each for each in by_layout if degrees(each.plan) != degrees(best.plan)]
     if others:
-        sentences.append(f"The next best layout, {_degrees(others[0])}, {_behind(objective, best, others[0])}.")
+        sentences.append(f"The next best layout, {degrees(others[0].plan)}, {_behind(objective, best, others[0])}.")
     return (*sentences, *_tight(best, [*ranked, *by_layout]))
 
 
@@ -134,8 +139,9 @@ def _tight(best: Estimate, others: list[Estimate]) -> list[str]:
     longer = other.step_time_s / best.step_time_s - 1
     left = (other.capacity_bytes - other.memory_total_bytes) / _GIB
     return [
-        f"{sentence}; {_degrees(other)} with micro-batch {other.plan.micro_batch}, recompute {other.plan.recompute} "
-        f"and sharding {other.plan.sharding} leaves {left:.1f} GiB and takes {longer:.1%} longer."
+        f"{sentence}; {degrees(other.plan)} with micro-batch {other.plan.micro_batch}, recompute "
+        f"{other.plan.recompute} and sharding {other.plan.sharding} leaves {left:.1f} GiB and takes "
+        f"{longer:.1%} longer."
     ]
 
 
@@ -153,7 +159,8 @@ def _states(job: Job, ranked: tuple[Estimate, ...]) -> str:
     )
 
 
-def _nothing(job: Job, pins: Fixed, found: Found) -> list[str]:
+def nothing(job: Job, pins: Fixed, found: Found) -> list[str]:
+    """Why there is no plan."""
     if found.too_large:
         closest = min(found.too_large, key=lambda each: each.least_bytes)
         plan = closest.plan
@@ -163,19 +170,24 @@ def _nothing(job: Job, pins: Fixed, found: Found) -> list[str]:
         )
         if plan.offload != "none":
             frugal += f", offload {plan.offload}"
-        return [f"No plan fits: the smallest ({degrees}; {frugal}) {_too_large(job, closest).reason}."]
+        return [f"No plan fits: the smallest ({degrees}; {frugal}) {lacks(job, closest)}."]
     always = rules.problems(job, Plan(sequence_parallel=False))
     if always:
         return [f"No plan is legal: {_in_words(always)}."]
     if pins:
         shown = ", ".join(f"{name} {value}" for name, value in pins.items())
-        return [f"No legal plan has {shown}: {_why_not(job, pins)}"]
+        return [f"No legal plan has {shown}: {why_not(job, pins)}."]
     return ["No legal plan exists for this batch and model on these accelerators."]
 
 
-def _why_not(job: Job, pins: Fixed) -> str:
-    """The rules that the pinned values break by themselves, with the nearest values that work."""
-    known = {name: value for name, value in pins.items() if name != "num_micro_batches"}
+def why_not(job: Job, pins: Fixed) -> str:
+    """The rules that the pinned values break by themselves, with the nearest values that work. Of several allowed
+    values the least stands for all."""
+    known = {
+        name: min(value) if isinstance(value, frozenset) else value
+        for name, value in pins.items()
+        if name != "num_micro_batches"
+    }
     plan = replace(Plan(), **known)
     if "dp" not in pins:
         plan = replace(plan, dp=max(1, plan.ep, plan.shard_group))
@@ -187,10 +199,10 @@ def _why_not(job: Job, pins: Fixed) -> str:
         plan = replace(plan, sequence_parallel=True)
     broken = rules.problems(job, plan)
     if broken:
-        return f"{_in_words(broken)}."
+        return _in_words(broken)
     return (
         f"with them the {job.cluster.accelerators} accelerators can't be filled; "
-        f"tp x cp x dp x pp must multiply to {job.cluster.accelerators}."
+        f"tp x cp x dp x pp must multiply to {job.cluster.accelerators}"
     )
 
 
@@ -200,9 +212,3 @@ def _in_words(broken: tuple[Problem, ...]) -> str:
 
 def _share(each: Estimate, *parts: str) -> str:
     return f"{sum(each.time_s[part] for part in parts) / each.step_time_s:.0%}"
-
-
-def _degrees(each: Estimate) -> str:
-    plan = each.plan
-    shown = [("tp", plan.tp), ("cp", plan.cp), ("ep", plan.ep), ("dp", plan.dp), ("pp", plan.pp)]
-    return " ".join(f"{name} {value}" for name, value in shown if value > 1) or "a single accelerator"

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from meshwright.choose.keeper import Candidate, Keeper, Layout, Priced, TooLarge
+from meshwright.choose.keeper import SHOWN_TIMES, Candidate, Keeper, Layout, Priced, TooLarge
 from meshwright.choose.space import ROW, Fixed, blocks
 from meshwright.cost.stages import StageClass, distinct_rows
 from meshwright.cost.states import States, map_pieces, states
@@ -47,8 +47,8 @@ _ROWS_AT_ONCE = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """`ranked`: the best plans that fit; `by_layout`: the best that fits for each set of degrees, as far as it takes
-    at most twice the best's time; `too_large`: sets of degrees of which nothing that was tried fits;
+    """`ranked`: the best plans that fit; `by_layout`: the best that fits for each set of degrees, as far as it is
+    not too far behind the best of all; `too_large`: sets of degrees of which nothing that was tried fits;
     `considered`: legal plans priced, memory included. Offload is tried only where it could be ranked."""
 
     ranked: list[Candidate]
@@ -57,11 +57,11 @@ class Found:
     considered: int
 
 
-def search(job: Job, accelerators: int, fixed: Fixed, objective: str, top: int) -> Found:
-    """Price every legal plan on `accelerators` of the job's cluster and keep the best. Raises KeyError for a dtype that
-    the accelerator has no unit for."""
+def search(job: Job, accelerators: int, fixed: Fixed, objective: str, top: int, within: float = SHOWN_TIMES) -> Found:
+    """Price every legal plan on `accelerators` of the job's cluster and keep the best, and the best of each set of
+    degrees that is at most `within` times worse. Raises KeyError for a dtype that the accelerator has no unit for."""
     job = replace(job, cluster=job.cluster.part(accelerators))
-    keep = Keeper(objective, accelerators, job.cluster.accelerator.memory_bytes, top)
+    keep = Keeper(objective, accelerators, job.cluster.accelerator.memory_bytes, top, within)
     may_offload = "offload" not in fixed and job.cluster.accelerator.host_bytes_per_s > 0
     later: list[_Cells] = []
     for block, bounds in _by_promise(job, list(blocks(job, accelerators, fixed)), keep):

@@ -41,7 +41,8 @@ from meshwright.spec.plan import (
 from meshwright.spec.rules import Job, divisors, legal_tensor_degrees
 
 Fixed = Mapping[str, Any]
-"""Pinned plan fields by their JSON names; `num_micro_batches` is one of them."""
+"""Pinned plan fields by their JSON names; `num_micro_batches` is one of them. A frozenset of values pins a degree, the
+sharding or the micro-batch to any of them."""
 
 
 def blocks(job: Job, accelerators: int, fixed: Fixed) -> Iterator[PlanTable]:
@@ -180,4 +181,7 @@ def _shards(fixed: Fixed, data_ranks: int) -> list[tuple[int, int]]:
 
 
 def _pinned(fixed: Fixed, name: str, options: list[Any]) -> list[Any]:
-    return [fixed[name]] if name in fixed else options
+    if name not in fixed:
+        return options
+    wanted = fixed[name]
+    return [option for option in options if option in wanted] if isinstance(wanted, frozenset) else [wanted]

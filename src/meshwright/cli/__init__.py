@@ -13,6 +13,7 @@ import typer
 from meshwright.cli.answer import INTERRUPTED
 from meshwright.cli.catalog import catalog
 from meshwright.cli.estimate import estimate
+from meshwright.cli.explain import explain
 from meshwright.cli.plan import plan
 
 __all__ = ["app", "main"]
@@ -25,7 +26,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (plan, estimate, catalog):
+for command in (plan, estimate, explain, catalog):
     app.command()(command)
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from meshwright.cli.answer import ANSWERED, NO, answering, note
+from meshwright.cli.explain import Flips
 from meshwright.cli.options import JobOptions, Model, OutputOptions, PlanOptions, with_groups
 
 
@@ -24,22 +25,39 @@ def plan(
         ),
     ] = "throughput",
     top: Annotated[str, typer.Option(metavar="K", help="How many plans to rank.")] = "10",
+    explain: Annotated[
+        bool,
+        typer.Option("--explain", metavar="", help="Say why, why not the others, and what would change the choice."),
+    ] = False,
+    no_flips: Flips = False,
 ) -> None:
     """Find the layout that is fastest and fits.
 
     The exit code is 1 if nothing fits or if what is pinned breaks a rule.
     """
     with answering():
-        raise typer.Exit(_plan(model, job, objective, top, pinned, output))
+        how = None if not explain else "briefly" if no_flips else "fully"
+        raise typer.Exit(_plan(model, job, objective, top, pinned, output, how))
 
 
-def _plan(model: str, job: JobOptions, objective: str, top: str, pinned: PlanOptions, output: OutputOptions) -> int:
+def _plan(
+    model: str,
+    job: JobOptions,
+    objective: str,
+    top: str,
+    pinned: PlanOptions,
+    output: OutputOptions,
+    explained: str | None,
+) -> int:
     import meshwright as mw
     from meshwright.choose.objective import OBJECTIVES
     from meshwright.cli.memory import keep_freed_memory
+    from meshwright.cli.progress import searching
     from meshwright.cli.request import read_request
     from meshwright.show.console import console
     from meshwright.show.document import ranking_document, to_json
+    from meshwright.show.explanation import show_sections
+    from meshwright.show.explanation_document import explanation_document
     from meshwright.show.terminal import show_ranking, warnings_of
     from meshwright.sources import checks
     from meshwright.sources.plan_fields import whole_from_text
@@ -54,12 +72,21 @@ def _plan(model: str, job: JobOptions, objective: str, top: str, pinned: PlanOpt
     ranking = mw.choose(
         asked.model, asked.cluster, asked.workload, asked.software, objective=wanted, top=count, fixed=asked.pins
     )
+    said = None
+    if explained is not None:
+        with searching() as progress:
+            said = ranking.explain(flips=explained == "fully", progress=progress)
     if output.as_json:
         for warning in warnings_of(asked.cluster, ranking.accelerators_used, ranking.best):
             note("warning", warning)
-        typer.echo(to_json(ranking_document(ranking)))
+        document = ranking_document(ranking)
+        if said is not None:
+            document["explanation"] = explanation_document(said)
+        typer.echo(to_json(document))
     else:
         show_ranking(ranking, asked, count, console())
+        if said is not None:
+            show_sections(said, console())
     if ranking.best is None:
         if output.save is not None:
             note("note", f"{output.save} is not written: there is no plan")

@@ -126,7 +126,7 @@ def price(job: Job, plan: Plan) -> Estimate:
         worst_stage=stage,
         time_s=time_s,
         pipeline_efficiency=float(pipeline.pipeline_efficiency(*counts)),
-        traffic=traffic_of(setting, step, time_s),
+        traffic=traffic_of(setting, step, time_s, hidden_s),
         hidden_s={part: float(seconds) for part, seconds in hidden_s.items()},
     )
 

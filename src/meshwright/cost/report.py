@@ -3,7 +3,7 @@ shows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,10 +29,12 @@ class _Counted:
     part: str
 
 
-def traffic_of(setting: Setting, step: Base, time_s: dict[str, float]) -> tuple[Traffic, ...]:
+def traffic_of(
+    setting: Setting, step: Base, time_s: dict[str, float], hidden_s: Mapping[str, float]
+) -> tuple[Traffic, ...]:
     """Communication of the slowest rank (data parallel: of the first pipeline rank) per step, the longest first.
 
-    Exposed seconds of a part are spread over its calls in proportion to their work.
+    Exposed and hidden seconds of a part are spread over its calls in proportion to their work.
     """
     merged: dict[tuple[Any, ...], list[Any]] = {}
     for counted in _calls(setting, step):
@@ -64,6 +66,8 @@ def traffic_of(setting: Setting, step: Base, time_s: dict[str, float]) -> tuple[
                 wire_bytes_per_step=calls * _wire_bytes(collective, payload, size),
                 seconds=seconds,
                 exposed_s=share * time_s[part],
+                # what of a pipeline transfer doesn't show runs beside the computation
+                hidden_s=share * hidden_s[part] if part in hidden_s else max(0.0, seconds - share * time_s[part]),
             )
         )
     return tuple(sorted(rows, key=lambda row: -row.seconds))

@@ -45,7 +45,7 @@ def estimate_document(estimate: Estimate) -> Document:
         "mfu": estimate.mfu,
         "binding": estimate.binding,
     }
-    return _clean_mapping(document)
+    return clean_mapping(document)
 
 
 def cluster_document(cluster: Cluster) -> Document:
@@ -81,7 +81,7 @@ def ranking_document(ranking: Ranking) -> Document:
         "accelerators_used": ranking.accelerators_used,
         "idle_accelerators": ranking.idle_accelerators,
     }
-    return _clean_mapping(document)
+    return clean_mapping(document)
 
 
 def to_json(document: Any) -> str:
@@ -100,17 +100,18 @@ def _traffic(each: Traffic) -> Document:
         "wire_bytes_per_step": each.wire_bytes_per_step,
         "seconds": each.seconds,
         "exposed_s": each.exposed_s,
+        "hidden_s": each.hidden_s,
     }
 
 
-def _clean_mapping(value: Mapping[str, Any]) -> Document:
+def clean_mapping(value: Mapping[str, Any]) -> Document:
     return {str(key): _clean(item) for key, item in value.items()}
 
 
 def _clean(value: Any) -> Any:
     """Plain JSON values: NumPy scalars unwrapped, numbers that JSON has no word for replaced by null."""
     if isinstance(value, Mapping):
-        return _clean_mapping(value)
+        return clean_mapping(value)
     if isinstance(value, list | tuple):
         return [_clean(item) for item in value]
     if hasattr(value, "item"):

@@ -44,7 +44,7 @@ class Asked(Protocol):
 
 _TWO_CHARTS = 118
 """Columns from which the two charts stand side by side."""
-_INDENT = 2
+INDENT = 2
 
 
 def show_ranking(ranking: Ranking, asked: Asked, top: int, console: Console) -> None:
@@ -71,7 +71,7 @@ def ranking_view(ranking: Ranking, asked: Asked, top: int, width: int) -> Group:
         parts += _communication(best, width)
         rows = ranking.by_layout[:top]
         if len(rows) > 1:
-            parts += section("Layouts, the best plan of each", ranking_table(rows, width - _INDENT))
+            parts += section("Layouts, the best plan of each", ranking_table(rows, width - INDENT))
     if ranking.rejected:
         parts += section("Ruled out" if best is not None else "Tried", rejected_table(ranking.rejected, width))
     return Group(*parts, "", Text(_footer(ranking), "bright_black"))
@@ -88,7 +88,7 @@ def estimate_view(estimate: Estimate, width: int) -> Group:
     parts += _charts(estimate, width)
     parts += _communication(estimate, width)
     if estimate.traffic:
-        parts += section("Calls of the slowest rank, per step", traffic_table(estimate, width - _INDENT))
+        parts += section("Calls of the slowest rank, per step", traffic_table(estimate, width - INDENT))
     return Group(*parts)
 
 
@@ -140,7 +140,7 @@ def sentences(texts: Sequence[str]) -> Table:
 def section(title: str, *content: RenderableType) -> list[RenderableType]:
     """A blank line, a title on a rule, and what stands below it."""
     rule = Rule(Text(title, "bold"), align="left", style="bright_black")
-    return ["", rule, *(Padding(each, (0, 0, 0, _INDENT)) for each in content)]
+    return ["", rule, *(Padding(each, (0, 0, 0, INDENT)) for each in content)]
 
 
 def _title(ranking: Ranking) -> str:
@@ -169,7 +169,7 @@ def _charts(estimate: Estimate, width: int) -> list[RenderableType]:
     time_title = "Time of a step, exposed"
     memory_title = f"Memory of rank {estimate.worst_rank} in stage {estimate.worst_stage}, the fullest"
     if width < _TWO_CHARTS:
-        inner = width - _INDENT
+        inner = width - INDENT
         return [
             *section(time_title, time_chart(estimate, inner)),
             *section(memory_title, memory_chart(estimate, inner)),
@@ -179,8 +179,8 @@ def _charts(estimate: Estimate, width: int) -> list[RenderableType]:
     table.add_column(width=half)
     table.add_column(width=half)
     table.add_row(
-        Group(*section(time_title, time_chart(estimate, half - _INDENT))),
-        Group(*section(memory_title, memory_chart(estimate, half - _INDENT))),
+        Group(*section(time_title, time_chart(estimate, half - INDENT))),
+        Group(*section(memory_title, memory_chart(estimate, half - INDENT))),
     )
     return [table]
 
@@ -188,7 +188,7 @@ def _charts(estimate: Estimate, width: int) -> list[RenderableType]:
 def _communication(estimate: Estimate, width: int) -> list[RenderableType]:
     if estimate.plan.world_size == 1 or not estimate.cluster.levels:
         return []
-    return section("Communication, what crosses which link in a step", axes_table(estimate, width - _INDENT))
+    return section("Communication, what crosses which link in a step", axes_table(estimate, width - INDENT))
 
 
 def _footer(ranking: Ranking) -> str:

@@ -53,8 +53,8 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """One kind of communication of the slowest rank, per step. `seconds` is work, `exposed_s` what the step waits
-    for."""
+    """One kind of communication of the slowest rank, per step. `seconds` is work, `hidden_s` what of it runs beside the
+    computation, `exposed_s` what the step waits for, the slow-down of that computation included."""
 
     axis: str
     collective: str
@@ -65,6 +65,7 @@ class Traffic:
     wire_bytes_per_step: float
     seconds: float
     exposed_s: float
+    hidden_s: float = 0.0
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,0 +1,44 @@
+"""How two plans differ in time, part by part."""
+
+from __future__ import annotations
+
+from meshwright.choose.explain.facts import Difference
+from meshwright.spec.estimate import TIME_PARTS, Estimate
+
+AXIS_OF = {
+    "tensor_parallel": "tp",
+    "context_parallel": "cp",
+    "expert_parallel": "ep",
+    "pipeline_transfer": "pp",
+    "data_parallel": "dp",
+}
+"""The axis whose links a part of the time is spent on."""
+
+
+def differences(other: Estimate, best: Estimate) -> tuple[Difference, ...]:
+    """Every part in which the two take different time, the largest difference first; they add up to the difference of
+    the step times."""
+    found = []
+    for part in TIME_PARTS:
+        seconds = other.time_s.get(part, 0.0) - best.time_s.get(part, 0.0)
+        if seconds:
+            found.append(Difference(part, seconds, _levels(other if seconds > 0 else best, part)))
+    return tuple(sorted(found, key=lambda each: -abs(each.seconds)))
+
+
+def worth(objective: str, each: Estimate) -> float:
+    """What the objective compares; lower is better."""
+    if objective == "memory":
+        return each.memory_total_bytes
+    return each.step_time_s * (each.plan.world_size if objective == "cost" else 1)
+
+
+def behind(objective: str, other: Estimate, best: Estimate) -> float:
+    """How much worse another plan is, as a share."""
+    return worth(objective, other) / worth(objective, best) - 1
+
+
+def _levels(each: Estimate, part: str) -> tuple[str, ...]:
+    axis = AXIS_OF.get(part)
+    used = {row.level: row.exposed_s for row in each.traffic if row.axis == axis and row.exposed_s > 0}
+    return tuple(sorted(used, key=lambda level: -used[level]))

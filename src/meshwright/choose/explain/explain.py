@@ -1,0 +1,152 @@
+"""The explanation of a plan: every part of it computed, then said in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from meshwright.choose.explain.binding import binding, bubble
+from meshwright.choose.explain.facts import Alternative, Explanation
+from meshwright.choose.explain.families import Compared, families
+from meshwright.choose.explain.links import links, moves
+from meshwright.choose.explain.memory import ladder
+from meshwright.choose.explain.slogan import slogan
+from meshwright.choose.explain.text import sentences
+from meshwright.choose.fixed import checked
+from meshwright.choose.objective import OBJECTIVES, score
+from meshwright.choose.reasons import nothing
+from meshwright.choose.search import Found
+from meshwright.choose.sizes import search_sizes
+from meshwright.cost.estimate import check_dtype, estimate, price
+from meshwright.spec import rules
+from meshwright.spec.cluster import Cluster
+from meshwright.spec.errors import UnknownName
+from meshwright.spec.estimate import Estimate
+from meshwright.spec.model import Model
+from meshwright.spec.plan import Plan
+from meshwright.spec.rules import Job
+from meshwright.spec.software import Software
+from meshwright.spec.workload import Training
+
+Progress = Callable[[str], None]
+
+
+def explain(
+    model: Model,
+    cluster: Cluster,
+    workload: Training,
+    software: Software,
+    plan: Plan | None = None,
+    *,
+    objective: str = "throughput",
+    fixed: Mapping[str, Any] | None = None,
+    flips: bool = True,
+    progress: Progress | None = None,
+) -> Explanation:
+    """Why a plan is the best one for the job, or how far it is from it.
+
+    Without `plan` the best is explained; `fixed` pins plan fields by their JSON names, which holds for every
+    alternative but the slogan. `flips` searches for what would change the choice, or make something fit; `progress` is
+    told what is being searched. Raises InputError for what `choose` raises it for.
+    """
+    if objective not in OBJECTIVES:
+        raise UnknownName("objective", objective, OBJECTIVES, "--objective")
+    check_dtype(cluster, workload)
+    job = Job(model, cluster, software, workload)
+    pins = checked(fixed or {})
+    size, found = search_sizes(job, pins, objective, top=1)
+    best = estimate(model, cluster, workload, found.ranked[0].plan, software) if found.ranked else None
+    explained, priced = best, found.ranked[0].plan if found.ranked else _frugal(found)
+    if plan is not None:
+        priced = _unsolved(job, plan)
+        explained = estimate(model, cluster, workload, priced, software)
+    used = replace(job, cluster=cluster.part(size))
+    compared = Compared(used, pins, objective, best, given=explained.plan if explained else None)
+    gap = None
+    if plan is not None and explained is not None and best is not None:
+        gap = _gap(compared, explained)
+    own = _own_job(job, explained)
+    explanation = Explanation(
+        objective=objective,
+        estimate=explained,
+        best=best,
+        accelerators_used=size,
+        layouts_ahead=_ahead(objective, found, explained, size),
+        gap=gap,
+        pins=pins,
+        unpinned=_unpinned(compared, job) if pins and best is not None else None,
+        no_plan=() if best is not None else tuple(nothing(used, pins, found)),
+        memory=ladder(own, priced),
+        links=links(explained) if explained else (),
+        moves=moves(own, priced) if explained else (),
+        bubble=bubble(explained) if explained else None,
+        binding=binding(own, explained, priced) if explained else None,
+        runner_up=_runner_up(compared, found),
+        families=families(compared),
+        slogan=slogan(compared),
+        flips=None,
+        to_fit=None,
+    )
+    return replace(explanation, text=sentences(explanation))
+
+
+def _gap(compared: Compared, explained: Estimate) -> Alternative | None:
+    """The given plan against the best; None where it is the best."""
+    gap = compared.against("given", "the given plan", explained, given=True)
+    if gap.verdict == "chosen" and explained.fits and explained.valid:
+        return None
+    if not explained.valid:
+        return replace(gap, verdict="illegal", reason=explained.problems[0].message)
+    if not explained.fits:
+        return replace(gap, verdict="too large", reason=explained.problems[-1].message)
+    return gap
+
+
+def _ahead(objective: str, found: Found, explained: Estimate | None, size: int) -> int:
+    if explained is None:
+        return 0
+    own = score(objective, explained.step_time_s, explained.memory_total_bytes, explained.plan.world_size)
+    return sum(each.score < own * (1 - 1e-9) for each in found.by_layout)
+
+
+def _runner_up(compared: Compared, found: Found) -> Alternative | None:
+    """The best plan with other degrees, if it is not too far behind."""
+    if len(found.by_layout) < 2:
+        return None
+    return compared.against("runner-up", "the next best layout", compared.priced(found.by_layout[1].plan))
+
+
+def _unpinned(compared: Compared, job: Job) -> Alternative | None:
+    """The best plan without pins, where it is better."""
+    _, found = search_sizes(job, {}, compared.objective, top=1, within=1.0)
+    plan = found.ranked[0].plan
+    priced = estimate(job.model, job.cluster, job.workload, plan, job.software)
+    free = compared.against("unpinned", "the best plan without pins", priced)
+    return free if free.behind < -1e-9 else None
+
+
+def _own_job(job: Job, explained: Estimate | None) -> Job:
+    """The job on the accelerators that the plan uses, where they make a cluster of their own."""
+    if explained is None or explained.plan.world_size > job.cluster.accelerators:
+        return job
+    try:
+        return replace(job, cluster=job.cluster.part(explained.plan.world_size))
+    except ValueError:
+        return job
+
+
+def _unsolved(job: Job, plan: Plan) -> Plan:
+    """The plan without its layers per stage where those are the ones that would be solved for it: the search prices
+    solved splits, and the two must be compared alike."""
+    free = replace(plan, layers_per_stage=())
+    if rules.problems(job, plan) or rules.problems(job, free):
+        return plan
+    return free if price(job, free).plan.layers_per_stage == plan.layers_per_stage else plan
+
+
+def _frugal(found: Found) -> Plan:
+    """The plan that comes nearest to fitting."""
+    if not found.too_large:
+        return Plan()
+    return min(found.too_large, key=lambda each: each.least_bytes).plan

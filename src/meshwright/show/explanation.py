@@ -1,0 +1,189 @@
+"""An explanation as text: tables of what fits, what crosses which link, what the other layouts lose by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console, Group, RenderableType
+from rich.text import Text
+
+from meshwright.choose.explain import text
+from meshwright.show import units
+from meshwright.show.console import write
+from meshwright.show.header import header
+from meshwright.show.layout import AXIS_NAMES, Wrapped, flags
+from meshwright.show.ranking import brief
+from meshwright.show.sheet import PROSE, RIGHT, Column, Sheet, fitted
+from meshwright.show.terminal import INDENT, Asked, problems, section, sentences, warnings_of
+from meshwright.show.throughput import throughput
+from meshwright.spec.estimate import Estimate
+
+if TYPE_CHECKING:
+    from meshwright.choose.explain import Explanation
+    from meshwright.choose.explain.facts import Alternative, Link, Move, Rung
+
+_WIDE = 118
+"""Columns from which reasons stand beside the numbers, not below them."""
+
+
+def show_explanation(said: Explanation, asked: Asked, console: Console) -> None:
+    """The explanation of a plan file or of the best plan, with what was asked above it."""
+    write(explanation_view(said, asked, console.width), console)
+
+
+def show_sections(said: Explanation, console: Console) -> None:
+    """The explanation below a ranking that shows the plan already."""
+    write(Group(*explanation_sections(said, console.width)), console)
+
+
+def explanation_view(said: Explanation, asked: Asked, width: int) -> Group:
+    best = said.estimate
+    used = said.accelerators_used if best is None else best.plan.world_size
+    parts: list[RenderableType] = [
+        header(asked.model, asked.cluster, asked.workload, asked.software, warnings_of(asked.cluster, used, best))
+    ]
+    parts += section(_title(said), *_plan(best), sentences(list(text.headline(said))))
+    if best is not None and best.problems:
+        parts += section("Problems", problems(best.problems))
+    return Group(*parts, *explanation_sections(said, width))
+
+
+def explanation_sections(said: Explanation, width: int) -> list[RenderableType]:
+    """What is said beside the plan itself."""
+    inner = width - INDENT
+    parts: list[RenderableType] = []
+    parts += section(
+        "What fits, and what forced a split", sentences(list(text.memory(said))), "", _ladder(said.memory, inner)
+    )
+    if said.links:
+        parts += section("What crosses which link, per step", _links(said, inner))
+    timed = [*text.time(said), *text.runner_up(said)]
+    if timed:
+        parts += section("What binds, and what comes next", sentences(timed))
+    rows = [*said.families, *([said.slogan] if said.slogan is not None else [])]
+    if rows:
+        parts += section("Other kinds of layout, the best plan of each", *_others(said, rows, inner))
+    return parts
+
+
+def _title(said: Explanation) -> str:
+    if said.estimate is None:
+        return "No plan"
+    return "Why this plan" if said.gap is None else "This plan, and the best"
+
+
+def _plan(estimate: Estimate | None) -> list[RenderableType]:
+    if estimate is None:
+        return []
+    return [Wrapped(flags(estimate.plan), "bold cyan"), "", throughput(estimate), ""]
+
+
+# -- memory
+
+
+def _ladder(rungs: Sequence[Rung], width: int) -> RenderableType:
+    columns = [Column("the fullest rank, with", PROSE)]
+    columns += [Column(title, RIGHT) for title in ("states", "activations", "other", "total", "of one")]
+    rows = []
+    for rung in rungs:
+        part = rung.memory_bytes
+        states = sum(part[name] for name in ("weights", "gradients", "optimizer"))
+        kept = part["activations"] + part["logits"]
+        total = rung.total_bytes
+        share = units.percent(total / rung.capacity_bytes)
+        rows.append(
+            (
+                rung.change,
+                *map(units.gib, (states, kept, total - states - kept, total)),
+                share if rung.fits else f"{share} !",
+            )
+        )
+    return fitted(width, [Sheet(columns, rows, strong=len(rows) - 1)])
+
+
+# -- links
+
+
+def _links(said: Explanation, width: int) -> RenderableType:
+    assert said.estimate is not None
+    titles = ("sends", "takes", "hidden", "exposed", "further in", "further out")
+    columns = [Column("parallel"), Column("", style="bold"), Column("over", style="cyan")]
+    columns += [Column(title, RIGHT) for title in titles]
+    shown: set[str] = set()
+    rows = []
+    for link in said.links:
+        moved = ("", "") if link.axis in shown else _moved(link, said)
+        shown.add(link.axis)
+        rows.append((*_name(link, said.estimate), link.level, *_amounts(link), *moved))
+    whole = Sheet(columns, rows)
+    table = fitted(width, [whole, whole.without("takes"), whole.without("takes").wrapping("over")])
+    if not said.moves:
+        return table
+    note = (
+        "further in, further out: what the step would take more or less with that axis one level of links further "
+        "in or out by another order of ranks; - where no order puts it there"
+    )
+    return Group(table, "", Text(note, "bright_black"))
+
+
+def _name(link: Link, estimate: Estimate) -> tuple[str, str]:
+    plan = estimate.plan
+    beside = f" × cp {plan.cp}" if link.axis == "dp" and plan.cp > 1 else ""
+    return AXIS_NAMES[link.axis], f"{link.axis} {getattr(plan, link.axis)}{beside}"
+
+
+def _amounts(link: Link) -> tuple[str, ...]:
+    return (units.traffic(link.wire_bytes_per_step), *map(units.seconds, (link.seconds, link.hidden_s, link.exposed_s)))
+
+
+def _moved(link: Link, said: Explanation) -> tuple[str, str]:
+    found = {move.direction: move for move in said.moves if move.axis == link.axis}
+    return _change(found.get("in"), said), _change(found.get("out"), said)
+
+
+def _change(move: Move | None, said: Explanation) -> str:
+    if move is None or not move.order or said.estimate is None:
+        return "-"
+    change = move.step_time_s - said.estimate.step_time_s
+    return f"{'+' if change >= 0 else '-'}{units.seconds(abs(change))}"
+
+
+# -- the others
+
+
+def _others(said: Explanation, rows: Sequence[Alternative], width: int) -> Iterable[RenderableType]:
+    columns = [Column("family", style="bold"), Column("best plan"), Column("step", RIGHT), Column("vs best", RIGHT)]
+    cells = [_cells(said, each) for each in rows]
+    strong = next((number for number, each in enumerate(rows) if each.verdict == "chosen"), -1)
+    if width >= _WIDE:
+        reasons = [*columns, Column("why", PROSE)]
+        yield fitted(
+            width, [Sheet(reasons, [(*cell, _why(each)) for cell, each in zip(cells, rows, strict=True)], strong)]
+        )
+        return
+    yield fitted(width, [Sheet(columns, cells, strong)])
+    yield ""
+    pairs = [(_family(each), _why(each)) for each in rows]
+    yield fitted(width, [Sheet([Column("family", style="bold"), Column("why", PROSE)], pairs, strong)])
+
+
+def _cells(said: Explanation, each: Alternative) -> tuple[str, ...]:
+    name = _family(each) + (" (given)" if each.given and said.gap is not None else "")
+    if each.estimate is None:
+        return name, "none", "-", "-"
+    plan = {axis: getattr(each.estimate.plan, axis) for axis in AXIS_NAMES}
+    behind = (
+        "best" if each.verdict == "chosen" else f"{'+' if each.behind >= 0 else '-'}{units.percent(abs(each.behind))}"
+    )
+    return name, brief(plan), units.seconds(each.estimate.step_time_s), behind
+
+
+def _family(each: Alternative) -> str:
+    return "the slogan" if each.name == "slogan" else each.title
+
+
+def _why(each: Alternative) -> str:
+    if each.verdict == "chosen":
+        return ""
+    return each.reason or ", ".join(text.because(one) for one in each.differences[:3])
