@@ -6,9 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
 from rich.text import Text
 
 from meshwright.choose.explain import text
+from meshwright.choose.explain.flips import FARTHEST, STEPS_PER_DOUBLING
 from meshwright.show import units
 from meshwright.show.console import write
 from meshwright.show.header import header
@@ -21,8 +23,9 @@ from meshwright.spec.estimate import Estimate
 
 if TYPE_CHECKING:
     from meshwright.choose.explain import Explanation
-    from meshwright.choose.explain.facts import Alternative, Link, Move, Rung
+    from meshwright.choose.explain.facts import Alternative, Change, Flip, Link, Move, Rung
 
+_STEP = units.percent(2 ** (1 / STEPS_PER_DOUBLING) - 1)
 _WIDE = 118
 """Columns from which reasons stand beside the numbers, not below them."""
 
@@ -64,6 +67,13 @@ def explanation_sections(said: Explanation, width: int) -> list[RenderableType]:
     rows = [*said.families, *([said.slogan] if said.slogan is not None else [])]
     if rows:
         parts += section("Other kinds of layout, the best plan of each", *_others(said, rows, inner))
+        if said.slogan is not None:
+            parts += ["", Padding(Text(f"the slogan: {said.slogan.title}", "bright_black"), (0, 0, 0, INDENT))]
+    if said.flips:
+        parts += section("What would flip the choice", *_flips(said.flips, inner))
+    if said.to_fit is not None:
+        content = _fits(said.to_fit, inner) if said.to_fit else sentences(list(text.changes(said)))
+        parts += section("Smallest changes that make it fit, each alone", content)
     return parts
 
 
@@ -139,10 +149,10 @@ def _amounts(link: Link) -> tuple[str, ...]:
 
 def _moved(link: Link, said: Explanation) -> tuple[str, str]:
     found = {move.direction: move for move in said.moves if move.axis == link.axis}
-    return _change(found.get("in"), said), _change(found.get("out"), said)
+    return _step_change(found.get("in"), said), _step_change(found.get("out"), said)
 
 
-def _change(move: Move | None, said: Explanation) -> str:
+def _step_change(move: Move | None, said: Explanation) -> str:
     if move is None or not move.order or said.estimate is None:
         return "-"
     change = move.step_time_s - said.estimate.step_time_s
@@ -157,15 +167,16 @@ def _others(said: Explanation, rows: Sequence[Alternative], width: int) -> Itera
     cells = [_cells(said, each) for each in rows]
     strong = next((number for number, each in enumerate(rows) if each.verdict == "chosen"), -1)
     if width >= _WIDE:
-        reasons = [*columns, Column("why", PROSE)]
+        reasons = [*columns, Column("why not", PROSE)]
         yield fitted(
             width, [Sheet(reasons, [(*cell, _why(each)) for cell, each in zip(cells, rows, strict=True)], strong)]
         )
         return
-    yield fitted(width, [Sheet(columns, cells, strong)])
-    yield ""
-    pairs = [(_family(each), _why(each)) for each in rows]
-    yield fitted(width, [Sheet([Column("family", style="bold"), Column("why", PROSE)], pairs, strong)])
+    if any(each.estimate is not None for each in rows):
+        yield fitted(width, [Sheet(columns, cells, strong)])
+        yield ""
+    pairs = [(_family(each), _why(each)) for each in rows if each.verdict != "chosen"]
+    yield fitted(width, [Sheet([Column("family", style="bold"), Column("why not", PROSE)], pairs)])
 
 
 def _cells(said: Explanation, each: Alternative) -> tuple[str, ...]:
@@ -187,3 +198,46 @@ def _why(each: Alternative) -> str:
     if each.verdict == "chosen":
         return ""
     return each.reason or ", ".join(text.because(one) for one in each.differences[:3])
+
+
+# -- what would change the answer
+
+
+def _flips(found: Sequence[Flip], width: int) -> Iterable[RenderableType]:
+    columns = [Column("if this changes", style="bold"), Column("now", RIGHT), Column("stands to", RIGHT)]
+    columns += [Column("flips at", RIGHT), Column("to"), Column("step", RIGHT)]
+    rows = [_flip_row(each) for each in found]
+    whole = Sheet(columns, rows)
+    yield fitted(width, [whole, whole.without("step"), whole.without("step").wrapping("if this changes")])
+    note = (
+        f"each alone, up to {FARTHEST} times as much and as little; the values on both sides of a flip are {_STEP} "
+        "apart, those of batch and sequence a quarter of a doubling"
+    )
+    yield ""
+    yield Text(note, "bright_black")
+
+
+def _flip_row(each: Flip) -> tuple[str, ...]:
+    kept = units.quantity(each.keeps.value, each.unit)
+    row = (f"{each.title} {each.direction}", units.quantity(each.now, each.unit), kept)
+    if each.flips is None:
+        return (*row, "-", "", "")
+    if each.flips.plan is None or each.flips.step_time_s is None:
+        return (*row, units.quantity(each.flips.value, each.unit), "nothing fits", "-")
+    then = each.flips
+    return (*row, units.quantity(then.value, each.unit), brief(each.flips.plan), units.seconds(each.flips.step_time_s))
+
+
+def _fits(found: Sequence[Change], width: int) -> RenderableType:
+    columns = [Column("change", style="bold"), Column("now", RIGHT), Column("needed", RIGHT), Column("best plan then")]
+    columns += [Column("step", RIGHT), Column("memory", RIGHT)]
+    rows = []
+    for each in found:
+        now, value = (units.quantity(side, each.unit) if each.unit else str(side) for side in (each.now, each.value))
+        then = ("", "", "")
+        if each.estimate is not None:
+            plan = {axis: getattr(each.estimate.plan, axis) for axis in AXIS_NAMES}
+            then = (brief(plan), units.seconds(each.estimate.step_time_s), units.gib(each.estimate.memory_total_bytes))
+        rows.append((each.title, now, value, *then))
+    whole = Sheet(columns, rows)
+    return fitted(width, [whole, whole.without("memory"), whole.without("memory").wrapping("change")])

@@ -38,6 +38,13 @@ def rate(bytes_per_s: float) -> str:
     return f"{_trimmed(digits(bytes_per_s / 1e9))} GB/s" if bytes_per_s >= 1e8 else _scaled(bytes_per_s, "B/s")
 
 
+def quantity(value: float, unit: str) -> str:
+    """A value that may be changed: a rate, a size of memory or a whole number of things."""
+    if unit == "bytes_per_s":
+        return rate(value)
+    return gib(value) if unit == "bytes" else whole(value)
+
+
 def flops(flops_per_s: float) -> str:
     """A rate of floating-point operations."""
     return _scaled(flops_per_s, "FLOP/s")

@@ -9,10 +9,13 @@ from typing import Any
 from meshwright.choose.explain.binding import binding, bubble
 from meshwright.choose.explain.facts import Alternative, Explanation
 from meshwright.choose.explain.families import Compared, families
+from meshwright.choose.explain.fit import least_memory, to_fit
+from meshwright.choose.explain.flips import flips as found_flips
 from meshwright.choose.explain.links import links, moves
 from meshwright.choose.explain.memory import ladder
 from meshwright.choose.explain.slogan import slogan
 from meshwright.choose.explain.text import sentences
+from meshwright.choose.explain.variations import on_part
 from meshwright.choose.fixed import checked
 from meshwright.choose.objective import OBJECTIVES, score
 from meshwright.choose.reasons import nothing
@@ -57,16 +60,18 @@ def explain(
     pins = checked(fixed or {})
     size, found = search_sizes(job, pins, objective, top=1)
     best = estimate(model, cluster, workload, found.ranked[0].plan, software) if found.ranked else None
-    explained, priced = best, found.ranked[0].plan if found.ranked else _frugal(found)
+    used = replace(job, cluster=cluster.part(size))
+    explained = best
     if plan is not None:
         priced = _unsolved(job, plan)
         explained = estimate(model, cluster, workload, priced, software)
-    used = replace(job, cluster=cluster.part(size))
+    else:
+        priced = found.ranked[0].plan if found.ranked else _frugal(used, pins)
     compared = Compared(used, pins, objective, best, given=explained.plan if explained else None)
     gap = None
     if plan is not None and explained is not None and best is not None:
         gap = _gap(compared, explained)
-    own = _own_job(job, explained)
+    own = on_part(job, explained.plan.world_size) if explained is not None else job
     explanation = Explanation(
         objective=objective,
         estimate=explained,
@@ -85,8 +90,8 @@ def explain(
         runner_up=_runner_up(compared, found),
         families=families(compared),
         slogan=slogan(compared),
-        flips=None,
-        to_fit=None,
+        flips=found_flips(job, pins, objective, found, progress) if flips and best is not None else None,
+        to_fit=to_fit(job, pins, objective, progress) if flips and best is None else None,
     )
     return replace(explanation, text=sentences(explanation))
 
@@ -126,16 +131,6 @@ def _unpinned(compared: Compared, job: Job) -> Alternative | None:
     return free if free.behind < -1e-9 else None
 
 
-def _own_job(job: Job, explained: Estimate | None) -> Job:
-    """The job on the accelerators that the plan uses, where they make a cluster of their own."""
-    if explained is None or explained.plan.world_size > job.cluster.accelerators:
-        return job
-    try:
-        return replace(job, cluster=job.cluster.part(explained.plan.world_size))
-    except ValueError:
-        return job
-
-
 def _unsolved(job: Job, plan: Plan) -> Plan:
     """The plan without its layers per stage where those are the ones that would be solved for it: the search prices
     solved splits, and the two must be compared alike."""
@@ -145,8 +140,7 @@ def _unsolved(job: Job, plan: Plan) -> Plan:
     return free if price(job, free).plan.layers_per_stage == plan.layers_per_stage else plan
 
 
-def _frugal(found: Found) -> Plan:
-    """The plan that comes nearest to fitting."""
-    if not found.too_large:
-        return Plan()
-    return min(found.too_large, key=lambda each: each.least_bytes).plan
+def _frugal(used: Job, pins: Mapping[str, Any]) -> Plan:
+    """Where nothing fits, the plan that comes nearest to it."""
+    least = least_memory(used, pins)
+    return Plan() if least is None else least.plan

@@ -5,18 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from meshwright.choose import words
-from meshwright.choose.explain.facts import Alternative, Bubble, Difference, Explanation, Move
+from meshwright.choose.explain.facts import Alternative, Bubble, Change, Difference, Explanation, Move, Side
 from meshwright.choose.words import degrees, gib, part, seconds, share, traffic
 from meshwright.spec.estimate import Estimate
 
 _SHOWN_DIFFERENCES = 3
+_WORDS = {"memory": ("needs", "more memory", "less memory"), "cost": ("costs", "more", "less")}
 _SMALL = 0.0005
 """A smaller share is no difference."""
 
 
 def sentences(said: Explanation) -> tuple[str, ...]:
     """What a reader should know, the most important first."""
-    return (*headline(said), *memory(said), *communication(said), *time(said), *runner_up(said), *others(said))
+    return (
+        *headline(said),
+        *memory(said),
+        *communication(said),
+        *time(said),
+        *runner_up(said),
+        *others(said),
+        *changes(said),
+    )
 
 
 # -- the plan
@@ -72,7 +81,7 @@ def memory(said: Explanation) -> Iterator[str]:
     yield f"{need}; {forced} force a split ({gib(states)} of states)."
     fits = next((rung for rung in said.memory if rung.fits), None)
     if fits is not None and said.memory[-1].fits:
-        yield f"{fits.change[0].upper()}{fits.change[1:]} makes it fit; the whole plan takes {gib(last.total_bytes)}."
+        yield f"{_capital(fits.change)} makes it fit; the whole plan takes {gib(last.total_bytes)}."
 
 
 # -- links
@@ -147,6 +156,52 @@ def others(said: Explanation) -> Iterator[str]:
         yield f"The slogan, {said.slogan.title}: {verdict(said, said.slogan)}."
 
 
+# -- what would change the answer
+
+
+def changes(said: Explanation) -> Iterator[str]:
+    """What would flip the choice; where nothing fits, what would make something fit."""
+    for flip in said.flips or ():
+        if flip.flips is None:
+            then = "as far as was searched"
+        else:
+            then = f"at {amount(flip.flips.value, flip.unit)} {_then(flip.flips)}"
+        stands = f"the choice stands {flip.direction} to {amount(flip.keeps.value, flip.unit)}"
+        yield f"{_capital(flip.title)}, now {amount(flip.now, flip.unit)}: {stands}; {then}."
+    if said.to_fit is not None:
+        yield from (f"It would fit with {_change(each)}." for each in said.to_fit)
+        if not said.to_fit:
+            yield "No single change that was tried makes it fit."
+
+
+def _change(each: Change) -> str:
+    if each.estimate is None:
+        return each.title
+    then = f"{degrees(each.estimate.plan)} then takes {seconds(each.estimate.step_time_s)} a step"
+    if not each.unit:
+        return f"{each.title}: {then}"
+    return f"{each.title}, {amount(each.value, each.unit)} instead of {amount(each.now, each.unit)}: {then}"
+
+
+def _then(side: Side) -> str:
+    if side.plan is None or side.step_time_s is None:
+        return "nothing fits"
+    return f"{degrees(side.plan)} is best, {seconds(side.step_time_s)} a step"
+
+
+def amount(value: float, unit: str) -> str:
+    """A quantity with its unit."""
+    if unit == "bytes_per_s":
+        return f"{traffic(value)}/s"
+    if unit == "bytes":
+        return gib(value)
+    return f"{value:,.0f} {unit}"
+
+
+def _capital(words: str) -> str:
+    return words[0].upper() + words[1:]
+
+
 def verdict(said: Explanation, each: Alternative) -> str:
     """What became of an alternative."""
     if each.estimate is None:
@@ -164,8 +219,8 @@ def _compared(said: Explanation, each: Alternative) -> str:
 def _loses(objective: str, behind: float) -> str:
     if abs(behind) < _SMALL:
         return "is as good"
-    more, less = {"memory": ("needs", "needs"), "cost": ("costs", "costs")}.get(objective, ("takes", "takes"))
-    return f"{more} {share(behind)} more" if behind > 0 else f"{less} {share(-behind)} less"
+    verb, more, less = _WORDS.get(objective, ("takes", "longer", "less long"))
+    return f"{verb} {share(abs(behind))} {more if behind > 0 else less}"
 
 
 def _because(found: tuple[Difference, ...]) -> str:

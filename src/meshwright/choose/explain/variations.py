@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from meshwright.sources.clusters import load_cluster
 from meshwright.spec.cluster import Accelerator, Cluster, Level
+from meshwright.spec.errors import MeshwrightError
 from meshwright.spec.rules import Job
 
 
@@ -73,3 +75,30 @@ def _with_accelerators(job: Job, change: Callable[[Accelerator], Accelerator]) -
 
 def _with_cluster(job: Job, cluster: Cluster) -> Job:
     return replace(job, cluster=cluster)
+
+
+def on_part(job: Job, accelerators: int) -> Job:
+    """The job on so many accelerators, where they make a cluster of their own; else on all."""
+    if accelerators > job.cluster.accelerators:
+        return job
+    try:
+        return _with_cluster(job, job.cluster.part(accelerators))
+    except ValueError:
+        return job
+
+
+def with_nodes(job: Job, nodes: int) -> Job | None:
+    """The same nodes in another number; None where it isn't known what would join them."""
+    cluster = job.cluster
+    if len(cluster.groups) > 1:
+        return None
+    outer = cluster.levels[-1] if cluster.levels else None
+    if outer is not None and outer.kind == "fabric":
+        levels = (*cluster.levels[:-1], replace(outer, size=nodes * cluster.accelerators_per_node))
+        group = replace(cluster.groups[0], nodes=nodes)
+        return _with_cluster(job, replace(cluster, groups=(group,), levels=levels))
+    try:
+        named, grown = load_cluster(cluster.name), load_cluster(f"{nodes}x{cluster.name}")
+    except MeshwrightError:
+        return None
+    return _with_cluster(job, grown) if named.levels == cluster.levels and named.groups == cluster.groups else None
