@@ -69,16 +69,23 @@ class Priced:
 
 
 class Keeper:
-    """Takes priced plans, keeps few."""
+    """Takes priced plans, keeps few. `reached` is a score that some plan is known to reach."""
 
     def __init__(
-        self, objective: str, accelerators: int, capacity_bytes: float, top: int, within: float = SHOWN_TIMES
+        self,
+        objective: str,
+        accelerators: int,
+        capacity_bytes: float,
+        top: int,
+        within: float = SHOWN_TIMES,
+        reached: float = np.inf,
     ) -> None:
         self.objective = objective
         self.accelerators = accelerators
         self.capacity_bytes = capacity_bytes
         self.top = top
         self.within = within
+        self.reached = reached
         self.considered = 0
         self._best: list[tuple[tuple[Any, ...], Candidate]] = []
         self._fitting: dict[Layout, tuple[tuple[Any, ...], Candidate]] = {}
@@ -89,7 +96,8 @@ class Keeper:
 
     def bound(self) -> float:
         """Score that a further plan must not exceed to be ranked."""
-        return self._best[self.top - 1][1].score if len(self._best) >= self.top else float("inf")
+        lowest = self._best[self.top - 1][1].score if len(self._best) >= self.top else np.inf
+        return float(min(lowest, self.reached)) if self.top == 1 else float(lowest)
 
     def layout_bounds(self, layouts: list[Layout]) -> Array:
         """Score, for each set of degrees, that a further plan must not exceed to be kept for anything: the best of its
@@ -99,7 +107,7 @@ class Keeper:
         return np.asarray(np.maximum(np.minimum(of_layout, self._far()), self.bound()))
 
     def _far(self) -> float:
-        return self.within * self._best[0][1].score if self._best else float("inf")
+        return self.within * min(self._best[0][1].score if self._best else np.inf, self.reached)
 
     def ranked(self) -> list[Candidate]:
         return [candidate for _, candidate in self._best]

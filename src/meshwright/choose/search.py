@@ -57,11 +57,20 @@ class Found:
     considered: int
 
 
-def search(job: Job, accelerators: int, fixed: Fixed, objective: str, top: int, within: float = SHOWN_TIMES) -> Found:
+def search(
+    job: Job,
+    accelerators: int,
+    fixed: Fixed,
+    objective: str,
+    top: int,
+    within: float = SHOWN_TIMES,
+    reached: float = np.inf,
+) -> Found:
     """Price every legal plan on `accelerators` of the job's cluster and keep the best, and the best of each set of
-    degrees that is at most `within` times worse. Raises KeyError for a dtype that the accelerator has no unit for."""
+    degrees that is at most `within` times worse. That some plan reaches the score `reached` saves work. Raises KeyError
+    for a dtype that the accelerator has no unit for."""
     job = replace(job, cluster=job.cluster.part(accelerators))
-    keep = Keeper(objective, accelerators, job.cluster.accelerator.memory_bytes, top, within)
+    keep = Keeper(objective, accelerators, job.cluster.accelerator.memory_bytes, top, within, reached)
     may_offload = "offload" not in fixed and job.cluster.accelerator.host_bytes_per_s > 0
     later: list[_Cells] = []
     for block, bounds in _by_promise(job, list(blocks(job, accelerators, fixed)), keep):

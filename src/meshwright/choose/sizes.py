@@ -12,9 +12,12 @@ from meshwright.spec.cluster import Cluster
 from meshwright.spec.rules import Job
 
 
-def search_sizes(job: Job, pins: Fixed, objective: str, top: int, within: float = SHOWN_TIMES) -> tuple[int, Found]:
+def search_sizes(
+    job: Job, pins: Fixed, objective: str, top: int, within: float = SHOWN_TIMES, reached: float = float("inf")
+) -> tuple[int, Found]:
     """(accelerators used, what was found there). All accelerators, unless the batch can't fill them, few are wanted, or
-    money counts and fewer are cheaper."""
+    money counts and fewer are cheaper. `within` and `reached` are those of `search`; what is reached must be so on all
+    accelerators."""
     pinned = _pinned_size(job.cluster, pins)
     candidates = [pinned] if pinned else sizes(objective, job)
     best: tuple[int, Found] | None = None
@@ -22,7 +25,8 @@ def search_sizes(job: Job, pins: Fixed, objective: str, top: int, within: float 
     for size in candidates:
         if len(candidates) > 1 and not fillable(job, size, pins):
             continue
-        found = search(job, size, pins, objective, top, within)
+        whole = size == job.cluster.accelerators
+        found = search(job, size, pins, objective, top, within, reached if whole else float("inf"))
         considered += found.considered
         if found.ranked and objective != "cost":
             return size, replace(found, considered=considered)

@@ -30,6 +30,8 @@ STEPS_PER_DOUBLING = 32
 """Steps of a quantity that isn't whole: 2.2 % apart."""
 _WITHIN = 1.1
 """How far behind layouts may be that a search keeps for pricing again."""
+_ROUNDING = 1e-6
+"""More than a plan priced again may differ from the same plan in a search."""
 _SMALL_SPACE = 50_000
 """Spaces with fewer plans are searched wholly at every doubling."""
 
@@ -162,6 +164,10 @@ def _rounded(value: float) -> float:
 # -- the answer at one value
 
 
+def layout_of(plan: Plan) -> Layout:
+    return plan.tp, plan.cp, plan.ep, plan.dp, plan.pp
+
+
 class _Pool:
     """Plans that some search kept."""
 
@@ -171,9 +177,9 @@ class _Pool:
     def take(self, candidates: Sequence[Candidate]) -> None:
         self.plans.update((str(each.plan), each.plan) for each in candidates)
 
-    def best(self, job: Job, objective: str) -> Layout | None:
-        """Degrees of the best of the plans that are legal and fit, each on as many accelerators as it uses."""
-        winner: tuple[float, Layout] | None = None
+    def best(self, job: Job, objective: str) -> tuple[float, Plan] | None:
+        """(score, plan) of the best of the plans that are legal and fit, each on as many accelerators as it uses."""
+        winner: tuple[float, Plan] | None = None
         for size in {plan.world_size for plan in self.plans.values()}:
             plans = [plan for plan in self.plans.values() if plan.world_size == size]
             part = variations.on_part(job, size)
@@ -182,9 +188,8 @@ class _Pool:
             scores = np.where(fits, score(objective, seconds, memory, size), np.inf)
             at = int(np.argmin(scores))
             if np.isfinite(scores[at]) and (winner is None or scores[at] < winner[0]):
-                plan = plans[at]
-                winner = float(scores[at]), (plan.tp, plan.cp, plan.ep, plan.dp, plan.pp)
-        return None if winner is None else winner[1]
+                winner = float(scores[at]), plans[at]
+        return winner
 
 
 @dataclass
@@ -203,7 +208,10 @@ class _Asked:
         """The best plan at a value, by a whole search."""
         if value not in self.searched:
             changed = self.quantity.apply(self.job, value)
-            _, found = search_sizes(changed, self.pins, self.objective, top=1, within=_WITHIN)
+            known = self.pool.best(changed, self.objective)
+            whole = known is not None and known[1].world_size == changed.cluster.accelerators
+            reached = known[0] * (1 + _ROUNDING) if known is not None and whole else np.inf
+            _, found = search_sizes(changed, self.pins, self.objective, 1, _WITHIN, reached)
             self.pool.take(found.by_layout)
             self.searched[value] = found.ranked[0] if found.ranked else None
         return self.searched[value]
@@ -216,7 +224,8 @@ class _Asked:
         """The same, among the plans that were kept."""
         if value in self.searched:
             return self.layout(value)
-        return self.pool.best(self.quantity.apply(self.job, value), self.objective)
+        known = self.pool.best(self.quantity.apply(self.job, value), self.objective)
+        return None if known is None else layout_of(known[1])
 
 
 def _threshold(asked: _Asked, base: Layout, values: Sequence[float]) -> tuple[float, float | None]:
@@ -228,12 +237,12 @@ def _threshold(asked: _Asked, base: Layout, values: Sequence[float]) -> tuple[fl
             if asked.layout(values[at]) != base:
                 break
     while True:
-        at = next((pair for pair in pairwise(doublings) if asked.likely_layout(values[pair[1]]) != base), None)
-        if at is None:
+        flipped = (pair for pair in pairwise(doublings) if asked.likely_layout(values[pair[1]]) != base)
+        low, high = next(flipped, (0, 0))
+        if not high:
             if asked.layout(values[-1]) == base:
                 return values[-1], None
             continue
-        low, high = at
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if asked.likely_layout(values[middle]) != base else (middle, high)
