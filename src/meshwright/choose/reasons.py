@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from meshwright.choose.keeper import TooLarge
+from meshwright.choose.least_memory import least_memory
 from meshwright.choose.search import Found
 from meshwright.choose.space import Fixed
 from meshwright.choose.words import degrees
@@ -48,12 +49,14 @@ def rejections(job: Job, pins: Fixed, found: Found, ranked: tuple[Estimate, ...]
 
 def _too_large(job: Job, each: TooLarge) -> Rejection:
     plan = each.plan
-    return Rejection({axis: getattr(plan, axis) for axis in ("tp", "cp", "ep", "dp", "pp")}, lacks(job, each))
+    return Rejection(
+        {axis: getattr(plan, axis) for axis in ("tp", "cp", "ep", "dp", "pp")}, lacks(job, each.least_bytes)
+    )
 
 
-def lacks(job: Job, each: TooLarge) -> str:
-    """How much more memory a set of degrees needs than there is."""
-    need, have = each.least_bytes / _GIB, job.cluster.accelerator.memory_bytes / _GIB
+def lacks(job: Job, least_bytes: float) -> str:
+    """How much memory plans need at least, and how much there is."""
+    need, have = least_bytes / _GIB, job.cluster.accelerator.memory_bytes / _GIB
     return f"needs at least {need:.1f} GiB, an accelerator has {have:.1f} GiB"
 
 
@@ -161,16 +164,15 @@ def _states(job: Job, ranked: tuple[Estimate, ...]) -> str:
 
 def nothing(job: Job, pins: Fixed, found: Found) -> list[str]:
     """Why there is no plan."""
-    if found.too_large:
-        closest = min(found.too_large, key=lambda each: each.least_bytes)
-        plan = closest.plan
+    if found.too_large or found.considered:
+        plan, least_bytes = _smallest(job, pins, found)
         degrees = ", ".join(f"{name} {getattr(plan, name)}" for name in ("tp", "cp", "ep", "dp", "pp"))
         frugal = (
             f"micro-batch {plan.micro_batch}, {plan.schedule}, recompute {plan.recompute}, sharding {plan.sharding}"
         )
         if plan.offload != "none":
             frugal += f", offload {plan.offload}"
-        return [f"No plan fits: the smallest ({degrees}; {frugal}) {lacks(job, closest)}."]
+        return [f"No plan fits: the smallest ({degrees}; {frugal}) {lacks(job, least_bytes)}."]
     always = rules.problems(job, Plan(sequence_parallel=False))
     if always:
         return [f"No plan is legal: {_in_words(always)}."]
@@ -178,6 +180,17 @@ def nothing(job: Job, pins: Fixed, found: Found) -> list[str]:
         shown = ", ".join(f"{name} {value}" for name, value in pins.items())
         return [f"No legal plan has {shown}: {why_not(job, pins)}."]
     return ["No legal plan exists for this batch and model on these accelerators."]
+
+
+def _smallest(job: Job, pins: Fixed, found: Found) -> tuple[Plan, float]:
+    """(the plan that comes nearest to fitting, its bytes). Degrees that are too large by a bound are known from the
+    search; where a plan can be nearer than its bound said, it is searched for."""
+    closest = min(found.too_large, key=lambda each: each.least_bytes, default=None)
+    if closest is not None:
+        return closest.plan, closest.least_bytes
+    least = least_memory(job, pins)
+    assert least is not None
+    return least.plan, least.memory_bytes
 
 
 def why_not(job: Job, pins: Fixed) -> str:

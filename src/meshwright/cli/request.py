@@ -46,8 +46,8 @@ def read_request(model: str, job: JobOptions, plan: PlanOptions) -> Request:
     pins = read_pins(plan)
     if is_plan_file(model):
         return _saved_request(mw.load_plan(model), job, pins)
-    workload = _workload(job)
     loaded = _load("MODEL", model, mw.load_model)
+    workload = _workload(job)
     cluster = read_cluster(job)
     software = _load("--software", job.software or "current", mw.load_software)
     check_together(pins, workload.global_batch, cluster.accelerators)

@@ -9,7 +9,7 @@ from typing import Any
 from meshwright.choose.explain.binding import binding, bubble
 from meshwright.choose.explain.facts import Alternative, Explanation
 from meshwright.choose.explain.families import Compared, families
-from meshwright.choose.explain.fit import least_memory, to_fit
+from meshwright.choose.explain.fit import to_fit
 from meshwright.choose.explain.flips import flips as found_flips
 from meshwright.choose.explain.links import links, moves
 from meshwright.choose.explain.memory import ladder
@@ -17,6 +17,7 @@ from meshwright.choose.explain.slogan import slogan
 from meshwright.choose.explain.text import sentences
 from meshwright.choose.explain.variations import on_part
 from meshwright.choose.fixed import checked
+from meshwright.choose.least_memory import least_memory
 from meshwright.choose.objective import OBJECTIVES, score
 from meshwright.choose.reasons import nothing
 from meshwright.choose.search import Found

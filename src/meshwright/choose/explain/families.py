@@ -8,7 +8,7 @@ from typing import Any
 
 from meshwright.choose.explain.differences import behind, differences
 from meshwright.choose.explain.facts import Alternative
-from meshwright.choose.keeper import TooLarge
+from meshwright.choose.least_memory import least_memory
 from meshwright.choose.reasons import lacks, why_not
 from meshwright.choose.search import Found, search
 from meshwright.choose.space import Fixed
@@ -76,10 +76,15 @@ class Compared:
         if ranked:
             winner = min(ranked, key=lambda each: each.score)
             return self.against(name, title, self.priced(winner.plan), given)
-        large = [each for one in found for each in one.too_large]
-        if large:
-            return Alternative(name, title, "too large", reason=_too_large(self.job, large), given=given)
+        if any(each.considered or each.too_large for each in found):
+            return Alternative(name, title, "too large", reason=self._lacks(possible, found), given=given)
         return Alternative(name, title, "illegal", reason=why_not(self.job, possible[0]), given=given)
+
+    def _lacks(self, cells: list[dict[str, Any]], found: list[Found]) -> str:
+        """The least that the cells need. Where a bound of it doesn't say so already, it is searched for."""
+        bounds = [each.least_bytes for one in found for each in one.too_large]
+        least = [least_memory(self.job, cell) for cell in cells] if not bounds else []
+        return lacks(self.job, min([*bounds, *(each.memory_bytes for each in least if each is not None)]))
 
     def priced(self, plan: Plan) -> Estimate:
         job = self.job
@@ -148,10 +153,6 @@ def _allows(pin: Any, value: Any) -> bool:
 
 def _same(plan: Plan, other: Plan) -> bool:
     return replace(plan, layers_per_stage=()) == replace(other, layers_per_stage=())
-
-
-def _too_large(job: Job, large: list[TooLarge]) -> str:
-    return lacks(job, min(large, key=lambda each: each.least_bytes))
 
 
 def _prime_factors(number: int) -> int:

@@ -9,8 +9,7 @@ from typing import Any
 from meshwright.choose.explain import variations
 from meshwright.choose.explain.facts import Change
 from meshwright.choose.explain.flips import whole_steps
-from meshwright.choose.keeper import Candidate
-from meshwright.choose.search import search
+from meshwright.choose.least_memory import least_memory
 from meshwright.choose.sizes import search_sizes
 from meshwright.choose.space import Fixed
 from meshwright.cost.estimate import estimate
@@ -24,7 +23,6 @@ _SMALLEST = 64
 """Batch and sequence are cut down to this part of what they are."""
 _LARGEST = 256
 """Nodes are added up to this many times what there are."""
-_NO_LIMIT = 1e18
 
 
 def to_fit(job: Job, pins: Fixed, objective: str, progress: Callable[[str], None] | None = None) -> tuple[Change, ...]:
@@ -126,13 +124,6 @@ def _memory(job: Job, pins: Fixed, objective: str) -> Iterator[Change]:
         enough = variations.with_memory(job, least.memory_bytes / now)
         priced = _priced(enough, least.plan)
         yield Change("memory", "more memory on each accelerator", "bytes", now, least.memory_bytes, priced)
-
-
-def least_memory(job: Job, pins: Fixed) -> Candidate | None:
-    """The legal plan on all accelerators that needs the fewest bytes of each; None where none is legal."""
-    roomy = variations.with_memory(job, _NO_LIMIT / job.cluster.accelerator.memory_bytes)
-    found = search(roomy, job.cluster.accelerators, pins, "memory", top=1, within=1.0)
-    return found.ranked[0] if found.ranked else None
 
 
 # -- whether something fits

@@ -32,7 +32,7 @@ _WITHIN = 1.1
 """How far behind layouts may be that a search keeps for pricing again."""
 _ROUNDING = 1e-6
 """More than a plan priced again may differ from the same plan in a search."""
-_SMALL_SPACE = 50_000
+_SMALL_SPACE = 20_000
 """Spaces with fewer plans are searched wholly at every doubling."""
 
 

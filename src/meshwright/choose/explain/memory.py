@@ -14,6 +14,8 @@ from meshwright.spec.rules import Job
 def ladder(job: Job, plan: Plan) -> tuple[Rung, ...]:
     """The fullest rank's memory: the whole model on one accelerator, then with one part of the plan after another."""
     bare = Plan(micro_batch=plan.micro_batch)
+    if plan.pp == 1:
+        bare = replace(bare, schedule=plan.schedule, virtual_stages=plan.virtual_stages)
     rungs = [_rung("the whole job on one accelerator", price(job, bare))]
     for change, fields in _parts(plan):
         bare = replace(bare, **{name: getattr(plan, name) for name in fields})

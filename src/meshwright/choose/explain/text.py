@@ -51,7 +51,7 @@ def _plan(said: Explanation, explained: Estimate) -> str:
     if said.gap is None and said.best is not None:
         return f"{what} and is the best plan found."
     if said.layouts_ahead:
-        return f"{what}; {said.layouts_ahead} other sets of degrees have a better plan."
+        return f"{what}; at least {said.layouts_ahead} other sets of degrees have a better plan."
     return f"{what}."
 
 
