@@ -65,11 +65,16 @@ def test_answers_show_themselves_in_a_notebook() -> None:
 
     ranking = mw.choose("gpt2", "1xdgx-a100-80g", mw.Training(global_batch=64, seq_len=1024), fixed={"tp": 1}, top=2)
     assert ranking.best is not None
-    for name, answer in (("Estimate", ranking.best), ("Ranking", ranking)):
+    answers = {
+        "Estimate": (ranking.best, "Time of a step"),
+        "Ranking": (ranking, "Time of a step"),
+        "Explanation": (ranking.explain(), "What crosses which link"),
+    }
+    for name, (answer, title) in answers.items():
         module, html = shown["text/html", name]
         assert module == type(answer).__module__
         assert html(answer).startswith("<pre")
-        assert "Time of a step" in html(answer)
+        assert title in html(answer)
         written: list[str] = []
         shown["text/plain", name][1](answer, SimpleNamespace(text=written.append), False)
-        assert "Time of a step" in written[0]
+        assert title in written[0]

@@ -221,7 +221,9 @@ def test_a_wrong_value_in_a_plan_file_is_named(run, tmp_path: Path, old: str, ne
         ("nope", ["nope"]),
         ("catalog modles", ["'modles'", "did you mean models?"]),
         ("catalog models clusters", ["clusters"]),
-        ("estimate absent.yaml", ["--global-batch is missing"]),
+        ("estimate absent.yaml", ["absent.yaml", "no such file"]),
+        ("explain absent.yaml", ["absent.yaml", "no such file"]),
+        ("explain gpt2", ["--global-batch is missing"]),
         (f"estimate absent.yaml {JOB}", ["absent.yaml", "no such file"]),
         ("plan gpt2 --cluster 1xdgx1-v100 --global-batch 8 --seq-len 1024", ["--dtype", "v100-32g", "fp16"]),
     ],
@@ -230,6 +232,6 @@ def test_other_commands_refuse_alike(run, command: str, pieces: list[str]) -> No
     refused(run(command), pieces)
 
 
-@pytest.mark.parametrize("command", ["plan", "estimate"])
+@pytest.mark.parametrize("command", ["plan", "estimate", "explain"])
 def test_json_prints_nothing_on_standard_output_when_it_refuses(run, command: str) -> None:
     refused(run(f"{command} gpt2 {JOB} --tp 0 --json"), ["--tp is 0"])

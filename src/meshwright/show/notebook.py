@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
+from meshwright.show.explanation import explanation_view
 from meshwright.show.terminal import estimate_view, ranking_view
 
 WIDTH = 116
@@ -15,11 +16,12 @@ _PAGE = '<pre style="line-height: 1.15; overflow-x: auto">{code}</pre>'
 
 
 def register(shell: Any) -> None:
-    """Teach an IPython shell to show estimates and rankings."""
+    """Teach an IPython shell to show estimates, rankings and explanations."""
     formatters = shell.display_formatter.formatters
     for module, name, view in (
         ("meshwright.spec.estimate", "Estimate", _estimate),
         ("meshwright.choose.ranking", "Ranking", _ranking),
+        ("meshwright.choose.explain.facts", "Explanation", _explanation),
     ):
         formatters["text/html"].for_type_by_name(module, name, _to_html(view))
         formatters["text/plain"].for_type_by_name(module, name, _to_text(view))
@@ -33,6 +35,12 @@ def _ranking(ranking: Any) -> RenderableType:
     if ranking.best is None:
         return "\n".join(ranking.reasons)
     return ranking_view(ranking, ranking.best, _TOP, WIDTH)
+
+
+def _explanation(said: Any) -> RenderableType:
+    if said.estimate is None:
+        return str(said)
+    return explanation_view(said, said.estimate, WIDTH)
 
 
 def _to_html(view: Any) -> Any:
