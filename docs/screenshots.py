@@ -14,11 +14,13 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 
 import meshwright as mw
+from meshwright.show.explanation import show_explanation
 from meshwright.show.terminal import show_ranking
 
 IMAGES = Path(__file__).resolve().parent / "images"
 WIDTH = 100
 PLAN = ("llama-3.1-70b", "32xdgx-a100-80g", mw.Training(global_batch=1024, seq_len=4096))
+EXPLAIN = ("llama-3.1-8b", "1xa100-pcie-8", mw.Training(global_batch=128, seq_len=4096))
 _NORMAL = ("484f58", "ff7b72", "56d364", "e3b341", "58a6ff", "bc8cff", "39c5cf", "b1bac4")
 _BRIGHT = ("7d8590", "ffa198", "7ee787", "f2cc60", "79c0ff", "d2a8ff", "56d4dd", "f0f6fc")
 
@@ -63,19 +65,39 @@ def plan_picture() -> str:
     name, cluster, job = PLAN
     model, machines, software = mw.load_model(name), mw.load_cluster(cluster), mw.load_software()
     ranking = mw.choose(model, machines, job, software)
-    console = Console(
-        width=WIDTH, file=io.StringIO(), force_terminal=True, color_system="truecolor", record=True, highlight=False
-    )
+    console = _console()
     assert ranking.best is not None
     show_ranking(ranking, ranking.best, 10, console)
-    command = f"meshwright plan {name} --cluster {cluster} --global-batch {job.global_batch} --seq-len {job.seq_len}"
-    return console.export_svg(title=f"$ {command}", theme=THEME, code_format=SVG, unique_id="plan")
+    return _drawn(console, "plan", name, cluster, job)
+
+
+def explain_picture() -> str:
+    """`meshwright explain` for an 8-billion-parameter model on one server without NVLink."""
+    name, cluster, job = EXPLAIN
+    said = mw.explain(name, cluster, job)
+    console = _console()
+    assert said.estimate is not None
+    show_explanation(said, said.estimate, console)
+    return _drawn(console, "explain", name, cluster, job)
+
+
+def _console() -> Console:
+    return Console(
+        width=WIDTH, file=io.StringIO(), force_terminal=True, color_system="truecolor", record=True, highlight=False
+    )
+
+
+def _drawn(console: Console, command: str, name: str, cluster: str, job: mw.Training) -> str:
+    options = f"--cluster {cluster} --global-batch {job.global_batch} --seq-len {job.seq_len}"
+    title = f"$ meshwright {command} {name} {options}"
+    return console.export_svg(title=title, theme=THEME, code_format=SVG, unique_id=command)
 
 
 def main() -> None:
     IMAGES.mkdir(exist_ok=True)
-    (IMAGES / "plan.svg").write_text(plan_picture(), encoding="utf-8")
-    print("docs/images/plan.svg")
+    for name, picture in (("plan", plan_picture), ("explain", explain_picture)):
+        (IMAGES / f"{name}.svg").write_text(picture(), encoding="utf-8")
+        print(f"docs/images/{name}.svg")
 
 
 if __name__ == "__main__":
