@@ -10,10 +10,13 @@ import pytest
 import small_jobs as small
 from small_jobs import job
 
+import meshwright as mw
 from meshwright.choose import choose
-from meshwright.choose.explain import explain
+from meshwright.choose.explain import explain, variations
 from meshwright.choose.explain.facts import Flip
 from meshwright.choose.explain.flips import FARTHEST, whole_steps
+from meshwright.sources.models import load_model
+from meshwright.sources.software import load_software
 from meshwright.spec.plan import Plan
 from meshwright.spec.rules import Job
 
@@ -148,3 +151,29 @@ def test_progress_names_what_is_searched() -> None:
     explain(of_job.model, of_job.cluster, of_job.workload, of_job.software, progress=told.append)
     assert len(told) == len(set(told)) == len(flips_of())
     assert any("fabric speed, down" in text for text in told)
+
+
+@pytest.mark.slow
+def test_flips_of_a_70b_model_on_256_accelerators_are_what_whole_searches_find() -> None:
+    model, software, training = load_model("llama-3.1-70b"), load_software(), mw.Training(1024, 4096)
+    of_job = Job(model, mw.load_cluster("32xdgx-a100-80g"), software, training)
+    said = mw.explain(model, of_job.cluster, training)
+    assert said.flips is not None
+    assert said.best is not None
+    flipped = [flip for flip in said.flips if flip.flips is not None]
+    assert len(flipped) > 6
+    for flip in flipped:
+        number = next((n for n, level in enumerate(of_job.cluster.levels) if flip.title.startswith(level.name)), 0)
+        for side in (flip.keeps, flip.flips):
+            assert side is not None
+            changed = {
+                "link_speed": lambda value, n=number, now=flip.now: variations.with_link_speed(of_job, n, value / now),
+                "ports_per_node": lambda value, n=number: variations.with_ports(of_job, n, int(value)),
+                "memory": lambda value, now=flip.now: variations.with_memory(of_job, value / now),
+                "global_batch": lambda value: variations.with_batch(of_job, int(value)),
+                "seq_len": lambda value: variations.with_seq_len(of_job, int(value)),
+            }[flip.name](side.value)
+            found = choose(changed.model, changed.cluster, changed.workload, changed.software, top=1).best
+            assert found is not None
+            assert degrees(found.plan) == side.plan
+            assert (degrees(found.plan) == degrees(said.best.plan)) == (side is flip.keeps)

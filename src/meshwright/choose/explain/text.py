@@ -73,12 +73,12 @@ def memory(said: Explanation) -> Iterator[str]:
     """What fits and what forced a split."""
     whole, last = said.memory[0], said.memory[-1]
     states = sum(whole.memory_bytes[name] for name in ("weights", "gradients", "optimizer"))
-    need = f"The whole job on one accelerator would take {gib(whole.total_bytes)} of {gib(whole.capacity_bytes)}"
+    need = f"The whole job on one accelerator would take {gib(whole.total_bytes)}; it has {gib(whole.capacity_bytes)}"
     if whole.fits:
         yield f"{need}, so memory forces no split."
         return
-    forced = "its model states alone" if states > whole.capacity_bytes else "its states and activations together"
-    yield f"{need}; {forced} force a split ({gib(states)} of states)."
+    forced = "model states alone" if states > whole.capacity_bytes else "model states and activations together"
+    yield f"{need}. {_capital(forced)} force a split: weights, gradients and optimizer take {gib(states)}."
     fits = next((rung for rung in said.memory if rung.fits), None)
     if fits is not None and said.memory[-1].fits:
         yield f"{_capital(fits.change)} makes it fit; the whole plan takes {gib(last.total_bytes)}."
