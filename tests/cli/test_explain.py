@@ -168,3 +168,22 @@ def test_the_objective_is_what_alternatives_are_measured_by(answer) -> None:
             ratio = family["memory_bytes"] / document["best"]["memory_bytes"]["total"]
             assert family["behind"] == pytest.approx(ratio - 1)
             assert ratio >= 1 - 1e-9
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "--pp 64", "--pp 8 --virtual-stages 3", "--dp 8 --sharding optimizer --shard-group 3", "--dp 1024 --tp 8",
+        "--ep 3", "--pp 4 --layers-per-stage 1,2,3", "--pp 2 --schedule zero-bubble-v --virtual-stages 3",
+        "--micro-batch 100", "--tp 5 --cp 3 --dp 7 --pp 3",
+    ],
+)  # fmt: skip
+def test_any_broken_plan_is_still_explained(run, answer, tmp_path: Path, options: str) -> None:
+    file = tmp_path / "plan.yaml"
+    answer(f"plan {GPT2} --dp 8 --save {file}")
+    document = answer(f"explain {file} {options} --no-flips", exit_code=1)
+    assert document["plan"]["problems"] == answer(f"estimate {file} {options}", exit_code=1)["problems"]
+    assert document["against_best"]["verdict"] in ("illegal", "too large")
+    assert document["best"]["valid"]
+    exposed = sum(link["exposed_s"] for link in document["links"])
+    assert exposed == pytest.approx(sum(document["plan"]["time_s"][part] for part in COMMUNICATION_PARTS), abs=1e-12)

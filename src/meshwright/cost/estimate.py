@@ -35,7 +35,7 @@ def estimate(model: Model, cluster: Cluster, workload: Training, plan: Plan, sof
     check_dtype(cluster, workload)
     job = Job(model, _used_part(cluster, plan), software, workload)
     problems = rules.problems(Job(model, cluster, software, workload), plan)
-    priced = price(job, _computable(job, plan, problems))
+    priced = price(job, computable(job, plan, problems))
     found = replace(priced, cluster=cluster, plan=replace(plan, layers_per_stage=_layers(priced, plan, problems)))
     if not found.fits:
         problems = (*problems, _memory_problem(found, "" if problems else _smallest_change(job, plan)))
@@ -62,7 +62,7 @@ def _used_part(cluster: Cluster, plan: Plan) -> Cluster:
         return cluster
 
 
-def _computable(job: Job, plan: Plan, problems: tuple[Problem, ...]) -> Plan:
+def computable(job: Job, plan: Plan, problems: tuple[Problem, ...]) -> Plan:
     """The plan with what can't be computed at all replaced by the nearest that can."""
     broken = {problem.rule for problem in problems}
     changes: dict[str, Any] = {}

@@ -22,7 +22,7 @@ from meshwright.choose.objective import OBJECTIVES, score
 from meshwright.choose.reasons import nothing
 from meshwright.choose.search import Found
 from meshwright.choose.sizes import search_sizes
-from meshwright.cost.estimate import check_dtype, estimate, price
+from meshwright.cost.estimate import check_dtype, computable, estimate, price
 from meshwright.spec import rules
 from meshwright.spec.cluster import Cluster
 from meshwright.spec.errors import UnknownName
@@ -66,6 +66,7 @@ def explain(
     if plan is not None:
         priced = _unsolved(job, plan)
         explained = estimate(model, cluster, workload, priced, software)
+        priced = computable(job, priced, explained.problems)
     else:
         priced = found.ranked[0].plan if found.ranked else _frugal(used, pins)
     compared = Compared(used, pins, objective, best, given=explained.plan if explained else None)

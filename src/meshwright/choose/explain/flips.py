@@ -92,9 +92,7 @@ def quantities(job: Job, objective: str) -> Iterator[Quantity]:
             _link_speed(number, level.bytes_per_s),
         )
         if level.ports_per_node:
-            yield _every(
-                "ports_per_node", f"{level.name} ports of a node", "ports", level.ports_per_node, _ports(number)
-            )
+            yield _every("ports_per_node", f"{level.name} ports", "per node", level.ports_per_node, _ports(number))
     memory = job.cluster.accelerator.memory_bytes
     yield _continuous(
         "memory",

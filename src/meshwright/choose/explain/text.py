@@ -19,6 +19,7 @@ def sentences(said: Explanation) -> tuple[str, ...]:
     """What a reader should know, the most important first."""
     return (
         *headline(said),
+        *problems(said),
         *memory(said),
         *communication(said),
         *time(said),
@@ -32,13 +33,11 @@ def sentences(said: Explanation) -> tuple[str, ...]:
 
 
 def headline(said: Explanation) -> Iterator[str]:
-    """What is explained, how good it is, and what is wrong with it."""
+    """What is explained, and how good it is."""
     explained, best = said.estimate, said.best
     yield from said.no_plan
     if explained is not None:
         yield _plan(said, explained)
-        for problem in explained.problems:
-            yield f"{problem.rule}: {problem.message}" + (f" (fix: {problem.fix})." if problem.fix else ".")
     if said.gap is not None and best is not None:
         yield f"The best plan is {_named(best)}: {seconds(best.step_time_s)} a step{_gap(said)}."
     if said.unpinned is not None and said.unpinned.estimate is not None:
@@ -46,7 +45,17 @@ def headline(said: Explanation) -> Iterator[str]:
         yield f"Without what is pinned {_named(free)} would be best: {_compared(said, said.unpinned)}."
 
 
+def problems(said: Explanation) -> Iterator[str]:
+    """What is wrong with the plan."""
+    for problem in said.estimate.problems if said.estimate is not None else ():
+        fix = f"; {problem.fix}" if problem.fix else ""
+        what = "The plan does not fit" if problem.rule == "memory" else f"The plan breaks the rule {problem.rule}"
+        yield f"{what}: {problem.message}{fix}."
+
+
 def _plan(said: Explanation, explained: Estimate) -> str:
+    if not explained.valid or not explained.fits:
+        return f"{_named(explained)} would take {seconds(explained.step_time_s)} a step."
     what = f"{_named(explained)} takes {seconds(explained.step_time_s)} a step"
     if said.gap is None and said.best is not None:
         return f"{what} and is the best plan found."
@@ -78,7 +87,7 @@ def memory(said: Explanation) -> Iterator[str]:
         yield f"{need}, so memory forces no split."
         return
     forced = "model states alone" if states > whole.capacity_bytes else "model states and activations together"
-    yield f"{need}. {_capital(forced)} force a split: weights, gradients and optimizer take {gib(states)}."
+    yield f"{need}. {_capital(forced)} are too much for it: weights, gradients and optimizer take {gib(states)}."
     fits = next((rung for rung in said.memory if rung.fits), None)
     if fits is not None and said.memory[-1].fits:
         yield f"{_capital(fits.change)} makes it fit; the whole plan takes {gib(last.total_bytes)}."
