@@ -11,11 +11,11 @@ from rich.text import Text
 
 from meshwright.choose.explain import text
 from meshwright.choose.explain.flips import FARTHEST, STEPS_PER_DOUBLING
+from meshwright.choose.words import degrees
 from meshwright.show import units
 from meshwright.show.console import write
 from meshwright.show.header import header
 from meshwright.show.layout import AXIS_NAMES, Wrapped, flags
-from meshwright.show.ranking import brief
 from meshwright.show.sheet import PROSE, RIGHT, Column, Sheet, fitted
 from meshwright.show.terminal import INDENT, Asked, problems, section, sentences, warnings_of
 from meshwright.show.throughput import throughput
@@ -183,11 +183,10 @@ def _cells(said: Explanation, each: Alternative) -> tuple[str, ...]:
     name = _family(each) + (" (given)" if each.given and said.gap is not None else "")
     if each.estimate is None:
         return name, "none", "-", "-"
-    plan = {axis: getattr(each.estimate.plan, axis) for axis in AXIS_NAMES}
     behind = (
         "best" if each.verdict == "chosen" else f"{'+' if each.behind >= 0 else '-'}{units.percent(abs(each.behind))}"
     )
-    return name, brief(plan), units.seconds(each.estimate.step_time_s), behind
+    return name, degrees(each.estimate.plan), units.seconds(each.estimate.step_time_s), behind
 
 
 def _family(each: Alternative) -> str:
@@ -218,14 +217,15 @@ def _flips(found: Sequence[Flip], width: int) -> Iterable[RenderableType]:
 
 
 def _flip_row(each: Flip) -> tuple[str, ...]:
-    kept = units.quantity(each.keeps.value, each.unit)
-    row = (f"{each.title} {each.direction}", units.quantity(each.now, each.unit), kept)
-    if each.flips is None:
-        return (*row, "-", "", "")
-    if each.flips.plan is None or each.flips.step_time_s is None:
-        return (*row, units.quantity(each.flips.value, each.unit), "nothing fits", "-")
+    now, kept = units.quantity(each.now, each.unit), units.quantity(each.keeps.value, each.unit)
+    row = (f"{each.title} {each.direction}", now, kept)
     then = each.flips
-    return (*row, units.quantity(then.value, each.unit), brief(each.flips.plan), units.seconds(each.flips.step_time_s))
+    if then is None:
+        return (*row, "-", "", "")
+    value = units.quantity(then.value, each.unit)
+    if then.plan is None or then.step_time_s is None:
+        return (*row, value, "nothing fits", "-")
+    return (*row, value, degrees(then.plan), units.seconds(then.step_time_s))
 
 
 def _fits(found: Sequence[Change], width: int) -> RenderableType:
@@ -236,8 +236,8 @@ def _fits(found: Sequence[Change], width: int) -> RenderableType:
         now, value = (units.quantity(side, each.unit) if each.unit else str(side) for side in (each.now, each.value))
         then = ("", "", "")
         if each.estimate is not None:
-            plan = {axis: getattr(each.estimate.plan, axis) for axis in AXIS_NAMES}
-            then = (brief(plan), units.seconds(each.estimate.step_time_s), units.gib(each.estimate.memory_total_bytes))
+            memory = units.gib(each.estimate.memory_total_bytes)
+            then = (degrees(each.estimate.plan), units.seconds(each.estimate.step_time_s), memory)
         rows.append((each.title, now, value, *then))
     whole = Sheet(columns, rows)
     return fitted(width, [whole, whole.without("memory"), whole.without("memory").wrapping("change")])
