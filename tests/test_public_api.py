@@ -63,12 +63,14 @@ def test_answers_show_themselves_in_a_notebook() -> None:
     formatters = {kind: formatter(kind) for kind in ("text/html", "text/plain")}
     register(SimpleNamespace(display_formatter=SimpleNamespace(formatters=formatters)))
 
-    ranking = mw.choose("gpt2", "1xdgx-a100-80g", mw.Training(global_batch=64, seq_len=1024), fixed={"tp": 1}, top=2)
+    job = mw.Training(global_batch=64, seq_len=1024)
+    ranking = mw.choose("gpt2", "1xdgx-a100-80g", job, fixed={"tp": 1}, top=2)
     assert ranking.best is not None
     answers = {
         "Estimate": (ranking.best, "Time of a step"),
         "Ranking": (ranking, "Time of a step"),
         "Explanation": (ranking.explain(), "What crosses which link"),
+        "Scaling": (mw.scale("gpt2", "1xdgx-a100-80g", job), "Where more stops paying"),
     }
     for name, (answer, title) in answers.items():
         module, html = shown["text/html", name]

@@ -11,7 +11,7 @@ This is the whole public API. Nothing heavy is imported before a name is used.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from meshwright.choose import Ranking
     from meshwright.choose.explain import Explanation
+    from meshwright.choose.scaling import Scaling
     from meshwright.sources.clusters import load_cluster, save_cluster
     from meshwright.sources.models import load_model
     from meshwright.sources.plans import load_plan, save_plan
@@ -45,6 +46,7 @@ __all__ = [
     "Model",
     "Plan",
     "Ranking",
+    "Scaling",
     "Software",
     "Training",
     "__version__",
@@ -57,6 +59,7 @@ __all__ = [
     "load_software",
     "save_cluster",
     "save_plan",
+    "scale",
 ]
 
 _HOMES = {
@@ -70,6 +73,7 @@ _HOMES = {
     "Model": "spec.model",
     "Plan": "spec.plan",
     "Ranking": "choose",
+    "Scaling": "choose.scaling",
     "Software": "spec.software",
     "Training": "spec.workload",
     "load_cluster": "sources.clusters",
@@ -144,6 +148,34 @@ def explain(
     return found(
         _model(model), _cluster(cluster), workload, _software(software), plan,
         objective=objective, fixed=fixed, flips=flips, progress=progress,
+    )  # fmt: skip
+
+
+def scale(
+    model: Model | str,
+    cluster: Cluster | str | Path,
+    workload: Training,
+    software: Software | str | None = None,
+    *,
+    counts: Iterable[int] | None = None,
+    batch_per_replica: int | None = None,
+    threshold: float = 0.8,
+    fixed: Mapping[str, Any] | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Scaling:
+    """The best plan on more and more accelerators of the cluster, and where more stop paying. Model, cluster and
+    software as for `estimate`.
+
+    The workload's global batch is kept, or grows as `batch_per_replica` × dp. `counts` are the numbers of accelerators
+    to try; `threshold` is the efficiency below which the knee is said to be; `fixed` pins plan fields; `progress` is
+    told what is being searched.
+    """
+    from meshwright.choose.scaling import scale as sweep
+
+    return sweep(
+        _model(model), _cluster(cluster), workload, _software(software),
+        counts=counts, batch_per_replica=batch_per_replica, threshold=threshold,
+        fixed=dict(fixed) if fixed else None, progress=progress,
     )  # fmt: skip
 
 

@@ -31,10 +31,10 @@ def sizes(objective: str, job: Job) -> list[int]:
     """
     cluster = job.cluster
     if objective == "cost":
-        return [size for size in _even_sizes(cluster) if size >= _least_accelerators(job)] or [cluster.accelerators]
+        return [size for size in _even_sizes(cluster) if size >= least_accelerators(job)] or [cluster.accelerators]
     every = cluster_sizes(cluster)
     if objective == "fewest":
-        return [size for size in every if size >= _least_accelerators(job)] or [cluster.accelerators]
+        return [size for size in every if size >= least_accelerators(job)] or [cluster.accelerators]
     return every[::-1]
 
 
@@ -57,8 +57,12 @@ def _even_sizes(cluster: Cluster) -> list[int]:
     return [size for size in cluster_sizes(cluster) if all(outer % size == 0 or size % outer == 0 for outer in bounds)]
 
 
-def _least_accelerators(job: Job) -> int:
-    """Fewer can't even hold one copy of the weights and gradients, spread over all of them; what else is kept might be
-    offloaded."""
+def least_accelerators(job: Job) -> int:
+    """Fewer can't even hold `least_state_bytes`, spread over all of them."""
+    return ceil(least_state_bytes(job) / job.cluster.accelerator.memory_bytes)
+
+
+def least_state_bytes(job: Job) -> float:
+    """One copy of the weights and gradients; what else is kept might be offloaded."""
     per_parameter = min(job.workload.weight_bytes, 2) + min(job.software.gradient_bytes, 2)
-    return ceil(job.model.num_parameters * per_parameter / job.cluster.accelerator.memory_bytes)
+    return job.model.num_parameters * per_parameter

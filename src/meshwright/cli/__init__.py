@@ -15,6 +15,7 @@ from meshwright.cli.catalog import catalog
 from meshwright.cli.estimate import estimate
 from meshwright.cli.explain import explain
 from meshwright.cli.plan import plan
+from meshwright.cli.scale import scale
 
 __all__ = ["app", "main"]
 
@@ -26,7 +27,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (plan, estimate, explain, catalog):
+for command in (plan, estimate, explain, scale, catalog):
     app.command()(command)
 
 

@@ -17,15 +17,21 @@ DOT = " · "
 
 
 def header(
-    model: Model, cluster: Cluster, workload: Training, software: Software, warnings: Sequence[str] = ()
+    model: Model,
+    cluster: Cluster,
+    workload: Training,
+    software: Software,
+    warnings: Sequence[str] = (),
+    batch_per_replica: int = 0,
 ) -> Table:
-    """Model, cluster and job, one labelled row each, and what a reader must know about them."""
+    """Model, cluster and job, one labelled row each, and what a reader must know about them. With a batch per replica
+    the workload's global batch means nothing."""
     table = labelled()
     table.add_row("Model", named(model.name, model_facts(model)))
     table.add_row("Cluster", named(cluster.name, cluster_facts(cluster, workload.dtype)))
     if cluster.levels:
         table.add_row("", _levels(cluster))
-    table.add_row("Job", Text(DOT.join(job_facts(workload, software))))
+    table.add_row("Job", Text(DOT.join(job_facts(workload, software, batch_per_replica))))
     for warning in warnings:
         table.add_row(Text("Warning", "yellow"), Text(warning, "yellow"))
     return table
@@ -65,11 +71,18 @@ def cluster_facts(cluster: Cluster, dtype: str) -> list[str]:
     return [*facts, f"{units.flops(accelerator.peak(unit))} {unit}"]
 
 
-def job_facts(workload: Training, software: Software) -> list[str]:
+def job_facts(workload: Training, software: Software, batch_per_replica: int = 0) -> list[str]:
     """What one step trains on, and how."""
+    batch = batch_text(workload, batch_per_replica)
+    return [batch, workload.dtype, workload.optimizer, f"software {software.name}"]
+
+
+def batch_text(workload: Training, per_replica: int = 0) -> str:
+    """Sequences and tokens of a step."""
+    if per_replica:
+        return f"{per_replica:,} sequences × {workload.seq_len:,} tokens a step for each data-parallel replica"
     tokens = units.count(workload.tokens_per_step)
-    facts = [f"{workload.global_batch:,} sequences × {workload.seq_len:,} tokens = {tokens} a step"]
-    return [*facts, workload.dtype, workload.optimizer, f"software {software.name}"]
+    return f"{workload.global_batch:,} sequences × {workload.seq_len:,} tokens = {tokens} a step"
 
 
 def _levels(cluster: Cluster) -> Table:

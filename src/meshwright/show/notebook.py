@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import Console, RenderableType
 
 from meshwright.show.explanation import explanation_view
+from meshwright.show.scaling import scaling_view
 from meshwright.show.terminal import estimate_view, ranking_view
 
 WIDTH = 116
@@ -16,12 +17,13 @@ _PAGE = '<pre style="line-height: 1.15; overflow-x: auto">{code}</pre>'
 
 
 def register(shell: Any) -> None:
-    """Teach an IPython shell to show estimates, rankings and explanations."""
+    """Teach an IPython shell to show estimates, rankings, explanations and sweeps."""
     formatters = shell.display_formatter.formatters
     for module, name, view in (
         ("meshwright.spec.estimate", "Estimate", _estimate),
         ("meshwright.choose.ranking", "Ranking", _ranking),
         ("meshwright.choose.explain.facts", "Explanation", _explanation),
+        ("meshwright.choose.scaling", "Scaling", _scaling),
     ):
         formatters["text/html"].for_type_by_name(module, name, _to_html(view))
         formatters["text/plain"].for_type_by_name(module, name, _to_text(view))
@@ -41,6 +43,10 @@ def _explanation(said: Any) -> RenderableType:
     if said.estimate is None:
         return str(said)
     return explanation_view(said, said.estimate, WIDTH)
+
+
+def _scaling(scaling: Any) -> RenderableType:
+    return scaling_view(scaling, WIDTH)
 
 
 def _to_html(view: Any) -> Any:
