@@ -196,7 +196,7 @@ def test_a_machine_has_any_number_of_ranks() -> None:
         ("2xgb200-nvl72@infiniband-ndr:8", "gb200-nvl72 is made of 18 hosts.*72 ports"),
         ("125001xdgx-h100", "nearest that works is 125000xdgx-h100"),
         ("9" * 100 + "xdgx-h100", "nearest that works is 125000xdgx-h100"),
-        ("topo:FILE", "can't be understood as a cluster; write NxPRESET"),
+        ("topo:FILE", "the accelerator is missing; name it, such as"),
         ("", "can't be understood"),
         ("   ", "can't be understood"),
         ("2x", "names no preset"),

@@ -23,6 +23,7 @@ KINDS = {
     "fabrics": "fabric",
     "software": "software profile",
     "collectives": "collective library",
+    "paths": "path through a host",
 }
 """Each folder of the catalog and what one entry of it is called."""
 

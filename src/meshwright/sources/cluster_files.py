@@ -11,6 +11,7 @@
     ports_per_node: 8            # optional; by default one for Ethernet, one per accelerator otherwise
     oversubscription: 1          # optional
     library: nccl                # optional; none: an ideal collective library
+    devices: [0, 2, 1, 3, 4, 6, 5, 7]                     # optional: a node's devices in the order of its ranks
     price_per_accelerator_hour: 2.0                       # optional, as are warnings, sources and extra
 
 Levels that already span all nodes need no fabric. Nodes of several kinds are listed under `groups`, each with
@@ -38,7 +39,7 @@ from meshwright.spec.errors import InputError, UnknownName
 GROUP_KEYS = ("accelerator", "nodes", "accelerators_per_node", "host_memory_gib", "host_memory_bytes")
 KEYS = (
     "name", *GROUP_KEYS, "groups", "levels", "fabric", "ports_per_node", "oversubscription", "library",
-    "price_per_accelerator_hour", "warnings", "sources", "extra",
+    "devices", "price_per_accelerator_hour", "warnings", "sources", "extra",
 )  # fmt: skip
 NO_LIBRARY = "none"
 
@@ -73,6 +74,7 @@ def cluster_from(content: dict[str, Any], where: str) -> Cluster:
         sources=fields.texts("sources"),
         extra=fields.labels("extra"),
         library=_library(fields, groups[0].accelerator),
+        devices=_devices(fields, groups[0].accelerators_per_node),
     )
 
 
@@ -91,6 +93,7 @@ def cluster_content(cluster: Cluster) -> dict[str, Any]:
     content["levels"] = [level_content(level) for level in cluster.levels]
     content["library"] = _library_content(cluster.library)
     optional = {
+        "devices": list(cluster.devices),
         "price_per_accelerator_hour": cluster.price_per_accelerator_hour,
         "warnings": list(cluster.warnings),
         "sources": list(cluster.sources),
@@ -149,6 +152,14 @@ def _group_content(group: NodeGroup) -> dict[str, Any]:
         "accelerators_per_node": group.accelerators_per_node,
     }
     return content | ({"host_memory_bytes": group.host_memory_bytes} if group.host_memory_bytes else {})
+
+
+def _devices(fields: Fields, per_node: int) -> tuple[int, ...]:
+    devices = fields.wholes("devices", 0, MOST_ACCELERATORS)
+    if devices and (len(devices) != per_node or len(set(devices)) != per_node):
+        rule = f"the numbers of the {per_node} accelerators of a node, each once"
+        raise checks.wrong(fields.where, "devices", list(devices), rule, list(range(per_node)))
+    return devices
 
 
 # -- links
