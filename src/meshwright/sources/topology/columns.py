@@ -71,11 +71,20 @@ class Columns:
         if gpus and gpus != list(range(len(gpus))) and sure >= len(gpus):
             raise InputError("its header doesn't name every GPU that has a row", where, "paste the whole header line")
         gpus += list(range(len(gpus), sure + 1))
+        for gpu, row in rows.items():
+            own = _own_column(row)
+            if own != gpus.index(gpu) and (own is not None or len(row.cells) > gpus.index(gpu)):
+                raise InputError(
+                    f"row GPU{gpu} has {'no X' if own is None else f'its X in column {own + 1}'} where column "
+                    f"{gpus.index(gpu) + 1} is its own, and no header line says how many GPUs there are",
+                    where,
+                    "paste the table again, header line included",
+                )
         adapters = [_own_column(row) for row in table.rows if gpu_of(row.label) is None]
         first_adapter = min((column for column in adapters if column is not None), default=None)
         left = width - len(gpus)
         if left <= 0:
-            return cls(tuple(gpus), ())
+            return cls(tuple(gpus), (), all_cut=left < 0 and not any(row.tail for row in rows.values()))
         if first_adapter is not None and first_adapter == len(gpus):
             return cls(tuple(gpus), _unnamed(left))
         columns = _listed(range(len(gpus) + 1, width + 1))

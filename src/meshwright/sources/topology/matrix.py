@@ -125,8 +125,10 @@ def _read_row(
             reasons[gpu, other] = f"row {name(gpu)} has {found}, so a cell before it is missing or unreadable"
         return
     trusted = len(cells)
-    if len(cells) != usual and not (cut and (last or len(cells) <= len(columns.gpus) - 1 and columns.all_cut)):
+    if len(cells) != usual and not (cut and (last or columns.all_cut)):
         trusted = own + 1
+    if cut and cells and (bonded := path_of(cells[-1])) is not None and bonded.links:
+        trusted = min(trusted, len(cells) - 1)  # NV1 may be what is left of NV12
     for position, other in enumerate(columns.gpus):
         if other == gpu:
             continue

@@ -20,7 +20,7 @@ def nvlink_levels(accelerator: Accelerator, groups: Groups, paths: dict[Pair, Pa
     weights = [link_weights(group, paths) for group in groups]
     size = len(groups[0])
     if amd and not accelerator.links and size > 2:
-        known = _counted_box(accelerator, size)
+        known = _counted_box(accelerator.name, size)
         if known is not None:
             return known.levels
     kind = _kind(accelerator, weights)
@@ -43,7 +43,7 @@ def nvlink_levels(accelerator: Accelerator, groups: Groups, paths: dict[Pair, Pa
 def is_known_box(accelerator: Accelerator, size: int) -> str:
     """The preset that knows which devices of such a box are neighbours, where the accelerator's links aren't counted;
     else nothing."""
-    known = _counted_box(accelerator, size) if not accelerator.links else None
+    known = _counted_box(accelerator.name, size) if not accelerator.links else None
     return known.name if known is not None else ""
 
 
@@ -113,8 +113,8 @@ def _own_switch(name: str) -> bool:
 
 
 @cache
-def _counted_box(accelerator: Accelerator, size: int) -> Preset | None:
-    boxes = [load_preset(each) for each in with_accelerator(accelerator.name)]
+def _counted_box(accelerator: str, size: int) -> Preset | None:
+    boxes = [load_preset(each) for each in with_accelerator(accelerator)]
     return next((box for box in boxes if box.accelerators_per_node == size and box.levels), None)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 
 from meshwright.spec.errors import InputError
@@ -15,6 +16,7 @@ _ORPHANED_ESCAPES = re.compile(r"\[[0-9;]*m")
 """What is left of colours where the escape character itself was lost."""
 _INVISIBLE = re.compile("[\u200b-\u200f\u2060\ufeff\u00ad]")
 _QUOTED = re.compile(r"^\s*(?:[>|]+\s?)+")
+_LAUNCHER = re.compile(r"\s*(\S*[:>\]])")
 _RULES = re.compile("[|\u2502\u2503]")
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 
@@ -56,7 +58,16 @@ def clean_lines(text: str) -> list[str]:
     """Lines without quote marks, escape codes, table rules and odd blanks."""
     text = _ORPHANED_ESCAPES.sub("", _ESCAPES.sub("", text))
     text = _INVISIBLE.sub("", text)
-    return [_clean(line) for line in re.split(r"\r\n|\r|\n|\u2028|\u2029|\x0b|\x0c", text)]
+    return _without_launcher([_clean(line) for line in re.split(r"\r\n|\r|\n|\u2028|\u2029|\x0b|\x0c", text)])
+
+
+def _without_launcher(lines: list[str]) -> list[str]:
+    """Without what mpirun, srun or pdsh write before each line of a process, the same on most lines."""
+    prefixes = [match[1] for match in map(_LAUNCHER.match, lines) if match]
+    prefix, count = Counter(prefixes).most_common(1)[0] if prefixes else ("", 0)
+    if count < 2 or 2 * count <= sum(map(bool, lines)):
+        return lines
+    return [line.lstrip().removeprefix(prefix) for line in lines]
 
 
 def _clean(line: str) -> str:

@@ -16,8 +16,6 @@ from meshwright.sources.topology.cells import (
     is_tail_word,
 )
 
-_GLUED_PREFIX = re.compile(r"^\S*[:>\])](?=GPU\d)")
-"""What a launcher writes before each line of a rank (`[1,0]<stdout>:GPU0`)."""
 _NIC_LEGEND = re.compile(r"\s*(NIC\d+)\s*:\s*([\w.\-]+)\s*$", re.IGNORECASE)
 _NIC = re.compile(r"NIC\d+|(mlx|bnxt|irdma|efa|hfi|rdma|roce|ib)\w*\d+", re.IGNORECASE)
 _PEER_WORDS = ("OK", "NS", "CNS", "GNS", "TNS", "DR")
@@ -70,7 +68,7 @@ def read_rows(lines: list[str]) -> Table:
             reader.table.nic_names[named[1].upper()] = named[2]
             reader.open = None
             continue
-        tokens = _GLUED_PREFIX.sub("", line.strip()).split()
+        tokens = line.split()
         if tokens:
             reader.line(tokens)
     return reader.table
@@ -100,9 +98,12 @@ class _Reader:
         return known and is_cell(following) and gpu_of(following) is None
 
     def _is_damaged_row(self, tokens: list[str]) -> bool:
-        """A row whose first cell can't be read: its label, then cells for the most part."""
-        cells = sum(map(is_cell, tokens[1:]))
-        return gpu_of(tokens[0]) is not None and 2 * cells >= len(tokens[1:]) and cells > 0
+        """A row whose first cell can't be read: its label, then cells for the most part, or nothing like prose where the
+        row before it ended."""
+        if gpu_of(tokens[0]) is None or any(gpu_of(token) is not None for token in tokens[1:2]):
+            return False
+        follows = isinstance(self.open, Row) and all(token == token.upper() for token in tokens)
+        return follows or 2 * sum(map(is_cell, tokens[1:])) >= max(len(tokens) - 1, 1)
 
     def _row(self, label: str, tokens: list[str]) -> None:
         words = {token.upper() for token in tokens}
@@ -177,7 +178,8 @@ class _Reader:
 
     def _continues_row(self, row: Row, tokens: list[str]) -> bool:
         first = tokens[0]
-        if row.tokens and not is_cell(first) and is_cell(row.tokens[-1] + first):
+        cut = bool(row.tokens) and not (is_cell(first) and _fits(row.tokens[-1]))
+        if cut and is_cell(row.tokens[-1] + first):
             full = bool(self.table.header) and len(row.cells) >= len(self.table.header)
             if not (full and is_affinity(first)):
                 joined = row.tokens[-1] + first
