@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import json
 import textwrap
 from collections.abc import Callable, Sequence
 
@@ -95,6 +97,10 @@ MANGLES: dict[str, Callable[[str], str]] = {
     "legend after": lambda text: text + LEGEND,
     "legend before": lambda text: LEGEND + "\n" + text,
     "by a launcher": lambda text: "".join(f"[1,0]<stdout>:{line}\n" for line in text.split("\n")),
+    "by workers": lambda text: "".join(f"(Worker pid=31) {line}\n" for line in text.split("\n")),
+    "in a log": lambda text: json.dumps(text),
+    "as a web page": lambda text: html.escape("".join(f"> {line}\n" for line in text.split("\n"))),
+    "as a table": lambda text: "".join(f"| {' | '.join(line.split())} |\n" for line in text.split("\n")),
     "between commands": lambda text: (
         f"root@node:~# nvidia-smi -L\nGPU 0: A (UUID: GPU-1)\nroot@node:~# x\n{text}root#\n"
     ),

@@ -134,6 +134,12 @@ def test_bridged_pairs_that_are_not_neighbours_by_number_set_the_order_of_device
     assert says(cluster, "CUDA_VISIBLE_DEVICES=0,2,1,3")
 
 
+def test_no_nvlink_at_all_on_an_accelerator_that_has_it(tmp_path: Path) -> None:
+    text = table(nested([4, 2], ["NODE", "SYS"]))
+    assert says(read(tmp_path, text, "h100"), "no NVLink in the table", "h100", "fabricmanager")
+    assert not read(tmp_path, text, "h100-pcie").warnings  # cards may be bridged or not
+
+
 def test_a_tray_of_a_rack_is_told_of_the_rack(tmp_path: Path) -> None:
     assert says(read(tmp_path, table(switched(4)), "gb200"), "all 72", "gb200-nvl72")
 

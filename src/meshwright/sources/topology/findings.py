@@ -20,12 +20,13 @@ _SHARED = {PIX: "a PCIe switch", PXB: "PCIe switches"}
 def gpu_findings(matrix: Matrix, accelerator: Accelerator, built: Hierarchy) -> list[str]:
     """Warnings, the most important first."""
     found = [
+        *_no_nvlink(matrix, accelerator),
         *_without_nvlink(matrix, built),
         *_uneven(matrix, built),
         *_link_counts(matrix, accelerator, built),
         *_peer_copies(matrix, accelerator),
         *_far_apart(matrix),
-        *_odd_count(matrix),
+        *_odd_count(matrix, built),
         *_order(matrix, built),
         *_beyond_the_table(matrix, accelerator),
         *_open_cells(matrix),
@@ -45,11 +46,26 @@ def _linked(matrix: Matrix) -> dict[int, set[int]]:
     return peers
 
 
+def _no_nvlink(matrix: Matrix, accelerator: Accelerator) -> list[str]:
+    """None at all, on an accelerator whose boxes have it (cards that may be bridged often have none)."""
+    if not accelerator.link_bytes_per_s or any(path.reach == NVLINK for path in matrix.paths.values()):
+        return []
+    kinds = {level.kind for each in with_accelerator(accelerator.name) for level in load_preset(each).levels}
+    if len(matrix.gpus) < 2 or not kinds & {"switch", "mesh"}:
+        return []
+    links = "XGMI" if matrix.amd else "NVLink"
+    check = "the driver's log" if matrix.amd else "`nvidia-smi nvlink -s` and whether nvidia-fabricmanager runs"
+    return [
+        f"no {links} in the table, although {accelerator.name} has it: planned over PCIe. Look at {check}; if these "
+        "are PCIe cards, name that accelerator"
+    ]
+
+
 def _without_nvlink(matrix: Matrix, built: Hierarchy) -> list[str]:
     peers = _linked(matrix)
     alone = [gpu for gpu in matrix.gpus if not peers[gpu]]
     linked = [gpu for gpu in matrix.gpus if peers[gpu]]
-    if not alone or not linked:
+    if not alone or not linked:  # all or none: see _no_nvlink
         return []
     usual = Counter(path.text for path in matrix.paths.values() if path.reach == NVLINK).most_common(1)[0][0]
     read = {path.text: path for pair, path in matrix.paths.items() if set(pair) & set(alone)}
@@ -173,16 +189,18 @@ def _far_apart(matrix: Matrix) -> list[str]:
     return [f"{text}, although {shared} share; keep small groups within a node"]
 
 
-def _odd_count(matrix: Matrix) -> list[str]:
+def _odd_count(matrix: Matrix, built: Hierarchy) -> list[str]:
     count = len(matrix.gpus)
     if count < 3 or count % 2 == 0:
         return []
     divisors = [str(d) for d in range(1, count + 1) if count % d == 0]
-    even = matrix.gpus[: count - 1]
-    return [
+    text = (
         f"{count} GPUs are in the table, an odd number: if one is missing, look for it in `nvidia-smi -L` and the "
-        f"driver's log. Degrees must divide {count} ({listed(divisors)}); {visible(even)} leaves {count - 1}"
-    ]
+        f"driver's log. Degrees must divide {count} ({listed(divisors)})"
+    )
+    if not built.domains.uneven:  # else another warning says which to leave out
+        text += f"; {visible(matrix.gpus[: count - 1])} leaves {count - 1}"
+    return [text]
 
 
 def _order(matrix: Matrix, built: Hierarchy) -> list[str]:
@@ -203,12 +221,10 @@ def _beyond_the_table(matrix: Matrix, accelerator: Accelerator) -> list[str]:
             box = is_known_box(accelerator, len(matrix.gpus))
             taken = f"taken as in {box}" if box else "one link between any two is assumed"
             found.append(f"XGMI cells don't say which {accelerator.name} are direct neighbours: {taken}")
-        if any(path.reach == SYS for path in matrix.paths.values()):
+        if any(path.reach == SYS for path in matrix.paths.values()) and not matrix.has_numa:
             found.append(
-                "PCIE cells don't say over which path: planned as across processor sockets. NUMA nodes below the "
-                "table (`rocm-smi --showtoponuma`) would tell"
-                if not matrix.has_numa
-                else "PCIE cells between NUMA nodes are planned as across processor sockets"
+                "PCIE cells don't say over which path: planned as across processor sockets. NUMA nodes below the table "
+                "(`rocm-smi --showtoponuma`) would tell"
             )
         return found
     racks = [rack for each in with_accelerator(accelerator.name) if (rack := load_preset(each)).hosts > 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import sys
 from collections import Counter
@@ -56,6 +57,9 @@ def _decoded(content: bytes, where: str) -> str:
 
 def clean_lines(text: str) -> list[str]:
     """Lines without quote marks, escape codes, table rules and odd blanks."""
+    text = html.unescape(text)
+    for written, meant in (("\\r", ""), ("\\n", "\n"), ("\\t", "\t")):  # from a log that quotes its text
+        text = text.replace(written, meant)
     text = _ORPHANED_ESCAPES.sub("", _ESCAPES.sub("", text))
     text = _INVISIBLE.sub("", text)
     return _without_launcher([_clean(line) for line in re.split(r"\r\n|\r|\n|\u2028|\u2029|\x0b|\x0c", text)])

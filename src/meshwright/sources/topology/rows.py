@@ -92,14 +92,14 @@ class _Reader:
 
     def _starts_row(self, tokens: list[str], i: int) -> bool:
         token, following = tokens[i], tokens[i + 1]
-        if gpu_of(token) is not None or is_bus_address(token):
+        if _names_gpu(token):
             return is_cell(following)
         known = token in self.table.header or _NIC.fullmatch(token) is not None
         return known and is_cell(following) and gpu_of(following) is None
 
     def _is_damaged_row(self, tokens: list[str]) -> bool:
-        """A row whose first cell can't be read: its label, then cells for the most part, or nothing like prose where the
-        row before it ended."""
+        """A row whose first cell can't be read: its label, then cells for the most part, or, right behind another row,
+        nothing like prose."""
         if gpu_of(tokens[0]) is None or any(gpu_of(token) is not None for token in tokens[1:2]):
             return False
         follows = isinstance(self.open, Row) and all(token == token.upper() for token in tokens)
@@ -123,21 +123,22 @@ class _Reader:
         elif self.open == "header" and self._continues_header(tokens):
             return
         self.open = None
-        if self._is_header(tokens, row_follows):
-            self._take_header(tokens)
+        first = next((position for position, token in enumerate(tokens) if _names_gpu(token)), 0)
+        if self._is_header(tokens[first:], row_follows):
+            self._take_header(tokens[first:])
 
     # -- the header
 
     def _is_header(self, tokens: list[str], row_follows: bool) -> bool:
-        devices = [gpu_of(token) is not None or is_bus_address(token) for token in tokens]
-        if (
-            not devices[0]
-            or self.table.rows
-            or not all(is_name(t) or d or is_tail_word(t) or t == "GPU" for t, d in zip(tokens, devices, strict=True))
-        ):
+        """GPUs, then adapters, then titles, and nothing else."""
+        gpus = [_names_gpu(token) for token in tokens]
+        if not gpus or not gpus[0] or self.table.rows:
             return False
-        count = devices.index(False) if False in devices else len(devices)
-        return not any(devices[count:]) and (count > 1 or len(tokens) == 1 or is_tail_word(tokens[1]) or row_follows)
+        count = gpus.index(False) if False in gpus else len(gpus)
+        rest = tokens[count:]
+        if any(gpus[count:]) or not all(is_name(token) or is_tail_word(token) or token == "GPU" for token in rest):
+            return False
+        return count > 1 or not rest or rest[0] == "CPU" or row_follows
 
     def _take_header(self, tokens: list[str]) -> None:
         self.table.header = []
@@ -191,6 +192,10 @@ class _Reader:
             row.tokens += tokens
             return True
         return False
+
+
+def _names_gpu(token: str) -> bool:
+    return gpu_of(token) is not None or is_bus_address(token)
 
 
 def _fits(token: str) -> bool:
