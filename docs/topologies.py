@@ -51,11 +51,14 @@ def _outcome(accelerator: str, path: Path) -> tuple[str, list[str]]:
         cluster = mw.load_cluster(f"topo:{path}", accelerator=accelerator)
     except mw.InputError as error:
         return "refused", [str(error).replace(str(path), path.name)]
-    levels = [
-        f"{level.name} ({level.kind}) joins {level.size} at {units.rate(level.bytes_per_s)}" for level in cluster.levels
-    ]
+    levels = [f"{_called(level)} of {level.size}, {units.rate(level.bytes_per_s)}" for level in cluster.levels]
     order = [f"devices {', '.join(map(str, cluster.devices))}"] if cluster.devices else []
     return "<br>".join(levels + order), list(cluster.warnings)
+
+
+def _called(level: mw.Level) -> str:
+    """Its name, with its kind where that says more."""
+    return level.name if level.kind in (level.name, "host") else f"{level.name} {level.kind}"
 
 
 def _cell(said: list[str]) -> str:

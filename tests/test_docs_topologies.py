@@ -19,16 +19,16 @@ def topologies(repository: Path, monkeypatch: pytest.MonkeyPatch):
 
 # levels that a reader sees in each file, or the reason why it is refused
 EXPECTED = {
-    "switched": ["nvlink (switch) joins 4 at 450 GB/s"],
-    "bridged-pairs": ["bridge (bridge) joins 2", "host (host) joins 4"],
-    "crossed-pairs": ["bridge (bridge) joins 2", "host (host) joins 4", "devices 0, 2, 1, 3"],
-    "link-down-in-a-mail": ["socket (host) joins 4", "NVLink of GPU3 is down", "CUDA_VISIBLE_DEVICES=0,1,2"],
-    "pair-and-one": ["host-bridge (host) joins 3", "GPU0 has no NVLink", "CUDA_VISIBLE_DEVICES=1,2"],
-    "switches-and-sockets": ["pcie-switch (host) joins 2", "host (host) joins 4", "GPU2 and GPU3 reach mlx5_0"],
-    "no-peer-to-peer": ["host-bridge (host) joins 4", "no peer-to-peer"],
-    "half-a-cube-mesh": ["nvlink (mesh) joins 4 at 100 GB/s", "devices 0, 3, 1, 2"],
-    "three-and-two": ["host (host) joins 5", "3 and 2", "CUDA_VISIBLE_DEVICES=0,1,3,4"],
-    "two-hives": ["xgmi (bridge) joins 2 at 64 GB/s", "host (host) joins 4"],
+    "switched": ["nvlink switch of 4, 450 GB/s"],
+    "bridged-pairs": ["bridge of 2", "host of 4"],
+    "crossed-pairs": ["bridge of 2", "host of 4", "devices 0, 2, 1, 3"],
+    "link-down-in-a-mail": ["socket of 4", "NVLink of GPU3 is down", "CUDA_VISIBLE_DEVICES=0,1,2"],
+    "pair-and-one": ["host-bridge of 3", "GPU0 has no NVLink", "CUDA_VISIBLE_DEVICES=1,2"],
+    "switches-and-sockets": ["pcie-switch of 2", "host of 4", "GPU2 and GPU3 reach mlx5_0"],
+    "no-peer-to-peer": ["host-bridge of 4", "no peer-to-peer"],
+    "half-a-cube-mesh": ["nvlink mesh of 4, 100 GB/s", "devices 0, 3, 1, 2"],
+    "three-and-two": ["host of 5", "3 and 2", "CUDA_VISIBLE_DEVICES=0,1,3,4"],
+    "two-hives": ["xgmi bridge of 2, 64 GB/s", "host of 4"],
     "rows-missing": ["refused", "GPU2 and GPU3", "row GPU2 is not there"],
     "another-tool": ["refused", "looks like lscpu"],
 }

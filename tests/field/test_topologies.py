@@ -24,7 +24,7 @@ READ: dict[str, tuple[str, list[tuple[str, str, int, float]], list[list[str]]]] 
     "a6000_8x_nv4_bridge_pairs": (
         "a6000",
         [("bridge", "bridge", 2, 56.25), ("socket", "host", 4, 31.5), ("host", "host", 8, 15.75)],
-        [["GPU0 to GPU3", "across the sockets", "CUDA_VISIBLE_DEVICES=4,5,6,7"]],
+        [["GPU0 to GPU3", "across the sockets", "use GPU4 to GPU7"]],
     ),
     "b200_8x_one_gpu_nvlink_down_partial": (
         "b200",
@@ -51,7 +51,7 @@ READ: dict[str, tuple[str, list[tuple[str, str, int, float]], list[list[str]]]] 
         [
             ["no peer-to-peer", "4090", "host memory"],
             ["SYS", "GPU0 to GPU3 NUMA node 0", "GPU4 to GPU7 NUMA node 1"],
-            ["GPU0 to GPU5 and GPU7", "across the sockets", "CUDA_VISIBLE_DEVICES=6"],
+            ["GPU0 to GPU5 and GPU7", "across the sockets", "use GPU6"],
         ],
     ),
     "h100_hgx_8x_nv18_numa": ("h100", [("nvlink", "switch", 8, 450)], []),
@@ -73,7 +73,7 @@ READ: dict[str, tuple[str, list[tuple[str, str, int, float]], list[list[str]]]] 
     "pcie_4x_nv1_pairs_sys": (
         "v100-32g",
         [("bridge", "bridge", 2, 25), ("host", "host", 4, 15.75)],
-        [["1 of the 6 NVLinks"]],
+        [["6 NVLinks of v100-32g", "shows 1:"]],
     ),
     "pcie_4x_phb": ("l40s", [("host-bridge", "host", 4, 31.5)], []),
     "pcie_8x_5060ti_phb_node_single_socket": (

@@ -93,7 +93,24 @@ def test_fewer_links_than_the_accelerator_has(tmp_path: Path) -> None:
     """NV12 is an A100's, so a box that is called H100 has links down or holds something else."""
     cluster = read(tmp_path, table(switched(8, 12)), "h100")
     assert cluster.levels[0].bytes_per_s == 12 * 25e9
-    assert says(cluster, "12 of the 18 NVLinks of h100")
+    assert says(cluster, "18 NVLinks of h100", "shows 12:")
+
+
+def test_one_link_of_a_cube_mesh_is_down(tmp_path: Path) -> None:
+    """A DGX-1 with V100 has six links at each GPU (NVIDIA DGX-1 system guide)."""
+    cells = [["X"] * 8 for _ in range(8)]
+    cube = ["01122000", "10210200", "12020010", "21200001", "20000112", "02001021", "00101202", "00012120"]
+    for one, row in enumerate(cube):
+        for other, links in enumerate(row):
+            if one != other:
+                cells[one][other] = f"NV{links}" if links != "0" else "SYS"
+    whole = read(tmp_path, table(cells), "v100-32g")
+    assert whole.levels[0].bytes_per_s == 150e9
+    assert not says(whole, "NVLinks of v100-32g")
+    set_pair(cells, 0, 4, "NV1")
+    broken = read(tmp_path, table(cells), "v100-32g")
+    assert broken.levels[0].bytes_per_s == 100e9  # five links make two cycles only
+    assert says(broken, "6 NVLinks of v100-32g", "5 for GPU0 and GPU4")
 
 
 def test_groups_of_unequal_size_are_planned_as_their_common_part(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def expected(factors: list[int], classes: list[str]) -> list[tuple[str, str, int
 
 
 @pytest.mark.parametrize("mangle", MANGLES)
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 @given(hierarchy=hierarchies(), adapters=st.integers(0, 3), affinity=st.booleans())
 def test_a_mangled_table_reads_as_the_hierarchy_that_was_printed(
     mangle: str, hierarchy: tuple[list[int], list[str]], adapters: int, affinity: bool
@@ -72,6 +72,7 @@ def test_a_mangled_table_reads_as_the_hierarchy_that_was_printed(
     assert built.rank_order == tuple(range(len(cells)))
 
 
+@settings(deadline=None)
 @given(hierarchy=hierarchies(), seed=st.integers(0, 2**16), mangle=st.sampled_from(sorted(MANGLES)))
 def test_neighbours_are_found_whatever_their_numbers(
     hierarchy: tuple[list[int], list[str]], seed: int, mangle: str
@@ -86,6 +87,7 @@ def test_neighbours_are_found_whatever_their_numbers(
     assert renumbered(nested(factors, classes), place) == nested(factors, classes)
 
 
+@settings(deadline=None)
 @given(hierarchy=hierarchies(), data=st.data())
 def test_a_row_that_is_missing_is_read_from_its_mirror_image(
     hierarchy: tuple[list[int], list[str]], data: st.DataObject
@@ -98,6 +100,7 @@ def test_a_row_that_is_missing_is_read_from_its_mirror_image(
     assert shape(built) == expected(factors, classes)
 
 
+@settings(deadline=None)
 @given(hierarchy=hierarchies(), width=st.integers(8, 160))
 def test_a_table_whose_right_side_was_cut_off_is_read_from_what_is_left(
     hierarchy: tuple[list[int], list[str]], width: int
@@ -110,7 +113,7 @@ def test_a_table_whose_right_side_was_cut_off_is_read_from_what_is_left(
     assert isinstance(found, InputError) or shape(found) == expected(factors, classes)
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(hierarchy=hierarchies(), data=st.data(), affinity=st.booleans(), header=st.booleans())
 def test_damage_is_mended_from_the_rest_or_refused_by_name_and_never_guessed(
     hierarchy: tuple[list[int], list[str]], data: st.DataObject, affinity: bool, header: bool

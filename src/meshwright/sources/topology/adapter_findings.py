@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from meshwright.sources.topology.cells import PHB, SYS
 from meshwright.sources.topology.matrix import Matrix
-from meshwright.sources.topology.wording import gpu_list, listed, shortened, visible
+from meshwright.sources.topology.wording import gpu_list, listed, shortened
 
 
 def near_adapters(matrix: Matrix) -> tuple[str, ...]:
@@ -53,6 +53,6 @@ def _far_gpus(matrix: Matrix) -> list[str]:
     adapter = matrix.nics[0] if len(matrix.nics) == 1 else "every network adapter"
     return [
         f"{gpu_list(far)} {'reaches' if len(far) == 1 else 'reach'} {adapter} across the sockets only (SYS), which "
-        f"slows their traffic to other nodes: move an adapter to their side, or use {visible(near)} where a job "
-        "needs fewer GPUs"
+        f"slows their traffic to other nodes: move an adapter to their side, or use {gpu_list(near)} alone where they "
+        "are enough"
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 
 from meshwright.sources.topology.cells import NVLINK, PIX, SYS, Path
 from meshwright.sources.topology.domains import Domains, find_domains
@@ -14,7 +15,7 @@ from meshwright.spec.cluster import Accelerator, Level
 from meshwright.spec.errors import InputError
 
 MOST_TRIED = 400
-"""Fillings of the cells that are not known."""
+"""Ways to fill the cells that are not known; where there are more, too much of the table is missing."""
 
 
 @dataclass(frozen=True)
@@ -33,13 +34,13 @@ def build_hierarchy(matrix: Matrix, accelerator: Accelerator, where: str) -> Hie
     if len(matrix.gpus) == 1:
         return Hierarchy((), Domains((), (), matrix.gpus))
     choices = [_choices(cell, matrix, accelerator) for cell in matrix.open.values()]
+    if prod(map(len, choices)) > MOST_TRIED:
+        raise _undecided(matrix.open, where)
     found: Hierarchy | None = None
-    for tried, filling in enumerate(product(*choices), 1):
+    for filling in product(*choices):
         filled = matrix.paths | dict(zip(matrix.open, filling, strict=True))
-        built = _build(matrix, filled, accelerator) if tried <= MOST_TRIED else None
-        if built is None or (
-            found is not None and (built.levels, built.rank_order) != (found.levels, found.rank_order)
-        ):
+        built = _build(matrix, filled, accelerator)
+        if found is not None and (built.levels, built.rank_order) != (found.levels, found.rank_order):
             raise _undecided(matrix.open, where)
         found = found or built
     assert found is not None
