@@ -7,6 +7,7 @@ import csv
 from pathlib import Path
 
 import pytest
+from printed_topology import MANGLES
 
 from meshwright.sources.clusters import load_cluster
 from meshwright.spec.cluster import Cluster
@@ -198,3 +199,15 @@ def test_the_two_mixed_ports_make_a_fabric_at_the_slower_rate(printouts: Path) -
     assert fabric.port_bytes_per_s == 40e9 / 8
     assert fabric.bytes_per_s == 2 * 40e9 / 8 / 4
     assert any("56" in warning and "40" in warning for warning in cluster.warnings)
+
+
+@pytest.mark.parametrize("mangle", MANGLES)
+def test_every_printout_reads_alike_after_mail_chat_and_terminal(printouts: Path, tmp_path: Path, mangle: str) -> None:
+    for name, (accelerator, _, _) in READ.items():
+        plain = read(printouts, name, accelerator)
+        text = (printouts / f"{name}.txt").read_text(encoding="utf-8")
+        (tmp_path / f"{name}.txt").write_bytes(MANGLES[mangle](text).encode())
+        mangled = read(tmp_path, name, accelerator)
+        assert mangled.levels == plain.levels, name
+        assert mangled.devices == plain.devices, name
+        assert mangled.warnings == plain.warnings, name

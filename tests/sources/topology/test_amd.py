@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from printed_topology import MANGLES
 
 from meshwright.sources.clusters import load_cluster
 from meshwright.spec.cluster import Cluster
@@ -65,6 +66,12 @@ def test_numa_nodes_below_the_table_tell_pcie_inside_one_from_pcie_across(tmp_pa
     assert any("showtoponuma" in warning for warning in unknown.warnings)
     known = read(tmp_path, rocm(8, 2, numa=[0] * 4 + [1] * 4), "mi300x")
     assert [(level.name, level.size) for level in known.levels] == [("xgmi", 2), ("socket", 4), ("host", 8)]
+
+
+@pytest.mark.parametrize("mangle", MANGLES)
+def test_all_sections_read_alike_after_mail_chat_and_terminal(tmp_path: Path, mangle: str) -> None:
+    text = rocm(8, 2, numa=[0] * 4 + [1] * 4)
+    assert read(tmp_path, MANGLES[mangle](text), "mi300x") == read(tmp_path, text, "mi300x")
 
 
 def test_amd_smi_names_gpus_by_bus_address(tmp_path: Path) -> None:

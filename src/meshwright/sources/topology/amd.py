@@ -8,16 +8,18 @@ from dataclasses import dataclass
 from meshwright.sources.topology.cells import is_bus_address
 
 _TITLES = {
-    "weight": re.compile(r"weight between|weight table", re.IGNORECASE),
-    "hops": re.compile(r"hops between|hops table", re.IGNORECASE),
-    "link type": re.compile(r"link type between|link type table", re.IGNORECASE),
-    "other": re.compile(
-        r"numa nodes|numa bw table|access table|end of rocm|cache coherency|atomics table|dma table"
-        r"|bi-directional table|link status|topology information|system management interface|accessibility between",
-        re.IGNORECASE,
+    "weight": ("weight between", "weight table"),
+    "hops": ("hops between", "hops table"),
+    "link type": ("link type between", "link type table"),
+    "other": (
+        "numa nodes", "numa bw table", "access table", "end of rocm", "cache coherency table", "atomics table",
+        "dma table", "bi-directional table", "link status table", "rocm system management", "accessibility between",
     ),
-}
-_NUMA = re.compile(r"GPU\[(\d+)\].*Numa Node\s*:\s*(\d+)", re.IGNORECASE)
+}  # fmt: skip
+_ANY_TITLE = re.compile(
+    "|".join(f"({'|'.join(titles)})".replace(" ", r"\s+") for titles in _TITLES.values()), re.IGNORECASE
+)
+_NUMA = re.compile(r"GPU\[(\d+)\][\s:]*\(Topology\)\s+Numa\s+Node[\s:]*(\d+)", re.IGNORECASE)
 
 
 @dataclass
@@ -31,19 +33,19 @@ class Sections:
 
 def sections(lines: list[str]) -> Sections | None:
     """The sections of an AMD printout; None for anything else."""
-    found: list[str] = []
-    link_types: list[str] = []
-    current = ""
-    for line in lines:
-        title = next((name for name, pattern in _TITLES.items() if pattern.search(line)), "")
-        if title:
-            current = title
-            found.append(title)
-        elif current == "link type":
-            link_types.append(line)
+    text = "\n".join(lines)
+    matches = list(_ANY_TITLE.finditer(text))
+    found = [list(_TITLES)[match.lastindex - 1] for match in matches if match.lastindex]
     if not {"weight", "hops", "link type"} & set(found):
         return None
-    numa = {int(match[1]): match[2] for match in map(_NUMA.search, lines) if match}
+    ends = [*(match.start() for match in matches[1:]), len(text)]
+    link_types = [
+        line
+        for title, match, end in zip(found, matches, ends, strict=True)
+        if title == "link type"
+        for line in text[match.end() : end].split("\n")
+    ]
+    numa = {int(match[1]): match[2] for match in _NUMA.finditer(text)}
     return Sections(tuple(dict.fromkeys(found)), _plain(link_types), numa)
 
 
@@ -53,6 +55,6 @@ def _plain(lines: list[str]) -> list[str]:
     numbers = {address: f"GPU{number}" for number, address in enumerate(addresses)}
     plain = []
     for line in lines:
-        tokens = [numbers.get(token, token) for token in line.split()]
+        tokens = [numbers.get(token, token) for token in line.split() if token.strip("=")]
         plain.append(" ".join("X" if token == "0" else token for token in tokens))
     return plain

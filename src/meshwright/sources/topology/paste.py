@@ -16,7 +16,7 @@ _ESCAPES = re.compile(r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b\[[0-9;?]*[ -/]*[@
 _ORPHANED_ESCAPES = re.compile(r"\[[0-9;]*m")
 """What is left of colours where the escape character itself was lost."""
 _INVISIBLE = re.compile("[\u200b-\u200f\u2060\ufeff\u00ad]")
-_QUOTED = re.compile(r"^\s*(?:[>|]+\s?)+")
+_QUOTED = re.compile(r"^\s*(?:[>|\"'`]+\s?)+")
 _LAUNCHER = re.compile(r"\s*(\S*[:>\]])")
 _RULES = re.compile("[|\u2502\u2503]")
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")

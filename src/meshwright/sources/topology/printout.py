@@ -18,7 +18,7 @@ def read_printout(text: str, where: str) -> Matrix:
     row, or what the text is instead."""
     lines = clean_lines(text)
     amd = sections(lines)
-    if amd is not None and not amd.link_types:
+    if amd is not None and "link type" not in amd.titles:
         held = " and ".join(title for title in amd.titles if title in ("weight", "hops"))
         raise InputError(
             f"holds the {held} of links, not their kinds", where, "paste the output of `rocm-smi --showtopotype`, too"

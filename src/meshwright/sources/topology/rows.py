@@ -180,7 +180,7 @@ class _Reader:
     def _continues_row(self, row: Row, tokens: list[str]) -> bool:
         first = tokens[0]
         cut = bool(row.tokens) and not (is_cell(first) and _fits(row.tokens[-1]))
-        if cut and is_cell(row.tokens[-1] + first):
+        if cut and (is_cell(row.tokens[-1] + first) or is_not_given(row.tokens[-1] + first)):
             full = bool(self.table.header) and len(row.cells) >= len(self.table.header)
             if not (full and is_affinity(first)):
                 joined = row.tokens[-1] + first
