@@ -78,8 +78,8 @@ READ: dict[str, tuple[str, list[tuple[str, str, int, float]], list[list[str]]]] 
     ),
     "pcie_4x_phb": ("l40s", [("host-bridge", "host", 4, 31.5)], []),
     "pcie_8x_5060ti_phb_node_single_socket": (
-        "5090",  # stands in for the RTX 5060 Ti, which the catalog doesn't have
-        [("host-bridge", "host", 2, 63), ("socket", "host", 8, 63)],
+        "5060-ti",  # eight lanes of PCIe 5
+        [("host-bridge", "host", 2, 31.5), ("socket", "host", 8, 31.5)],
         [["no peer-to-peer", "host memory"]],
     ),
     "pcie_8x_pix_phb_sys": (

@@ -35,7 +35,7 @@ class Columns:
             twice = next(gpu for gpu, count in Counter(named).items() if count > 1)
             raise InputError(f"the header names GPU{twice} twice", where, "paste one table")
         width = max((len(row.cells) for row in rows.values()), default=0)
-        ended = table.ended or bool(nics)
+        ended = table.ended or bool(nics) or (len(named) == width and set(rows) <= set(named))
         if ended and named:
             columns = cls._with_header(named, nics, rows, width, where)
         else:

@@ -6,6 +6,7 @@ whether anything depends on it.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -14,6 +15,7 @@ from meshwright.sources.topology.columns import Columns
 from meshwright.sources.topology.rows import Row, Table
 from meshwright.spec.errors import InputError
 
+_NODE = re.compile(r"\d+(-\d+)?")
 Pair = tuple[int, int]
 """Two GPUs, the lower number first."""
 
@@ -192,4 +194,4 @@ def _numa_node(tail: list[str]) -> str:
     given = list(tail)
     while given and is_not_given(given[-1]):
         given.pop()
-    return given[-1] if len(given) > 1 and given[-1].isdigit() and is_affinity(given[-2]) else ""
+    return given[-1] if len(given) > 1 and _NODE.fullmatch(given[-1]) and is_affinity(given[-2]) else ""
