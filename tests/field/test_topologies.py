@@ -51,7 +51,7 @@ READ: dict[str, tuple[str, list[tuple[str, str, int, float]], list[list[str]]]] 
         [("host", "host", 8, 31.5)],
         [
             ["no peer-to-peer", "4090", "host memory"],
-            ["SYS", "GPU0 to GPU3 NUMA node 0", "GPU4 to GPU7 NUMA node 1"],
+            ["SYS", "GPU0 to GPU3 on node 0", "GPU4 to GPU7 on node 1"],
             ["GPU0 to GPU5 and GPU7", "across the sockets", "use GPU6"],
         ],
     ),

@@ -66,8 +66,8 @@ class Columns:
     def _without_header(cls, named: list[int], table: Table, rows: dict[int, Row], width: int, where: str) -> Columns:
         """The header is missing, or cut off before its end. Rows say which column is theirs (X), NV# stands between
         GPUs only, and adapters come last."""
-        gpus = list(named) or []
-        sure = max([-1, *(gpu for gpu in rows), *(_last_nvlink(row) for row in rows.values())])
+        gpus = list(named)
+        sure = max([-1, *rows, *map(_last_nvlink, rows.values())])
         if gpus and gpus != list(range(len(gpus))) and sure >= len(gpus):
             raise InputError("its header doesn't name every GPU that has a row", where, "paste the whole header line")
         gpus += list(range(len(gpus), sure + 1))

@@ -76,8 +76,8 @@ def _far_apart(matrix: Matrix) -> list[str]:
     together = {node: gpus for node, gpus in nodes.items() if len(gpus) > 1}
     if not together or len(nodes) < 2:
         return [text]
-    shared = listed([f"{gpu_list(gpus)} NUMA node {node}" for node, gpus in together.items()])
-    return [f"{text}, although {shared} share; keep small groups within a node"]
+    places = listed([f"{gpu_list(gpus)} on node {node}" for node, gpus in together.items()])
+    return [f"{text}, although their NUMA nodes differ ({places}): keep small groups within a node"]
 
 
 def _odd_count(matrix: Matrix, built: Hierarchy) -> list[str]:

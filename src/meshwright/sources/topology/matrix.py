@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import combinations
 
 from meshwright.sources.topology.cells import NVLINK, Path, gpu_of, is_affinity, is_not_given, is_self, path_of
 from meshwright.sources.topology.columns import Columns
@@ -53,12 +54,10 @@ def read_matrix(table: Table, where: str) -> Matrix:
     """The paths of the table. Raises InputError where rows contradict one another as a whole."""
     rows = _by_gpu(table, where)
     columns = Columns.of(table, rows, where)
-    seen: dict[tuple[int, int], Path] = {}
-    reasons: dict[tuple[int, int], str] = {}
     usual = _usual_width(columns, rows)
-    for gpu, row in rows.items():
-        _read_row(gpu, row, columns, usual, list(rows)[-1] == gpu, seen, reasons)
-    paths, unknown = _merged(columns.gpus, rows, seen, reasons)
+    last = list(rows)[-1]
+    said = {gpu: _read_row(gpu, row, columns, usual, gpu == last) for gpu, row in rows.items()}
+    paths, unknown = _merged(columns.gpus, said)
     nic_paths = {
         (gpu, position): path
         for gpu, row in rows.items()
@@ -109,66 +108,53 @@ def _usual_width(columns: Columns, rows: dict[int, Row]) -> int:
     return max(common, len(columns.gpus))
 
 
-def _read_row(
-    gpu: int,
-    row: Row,
-    columns: Columns,
-    usual: int,
-    last: bool,
-    seen: dict[tuple[int, int], Path],
-    reasons: dict[tuple[int, int], str],
-) -> None:
+def _read_row(gpu: int, row: Row, columns: Columns, usual: int, last: bool) -> dict[int, Path | str]:
+    """What the row says of each other GPU: a path, or why it can't be told. A row that was cut off on the right is
+    trusted as far as it goes; one that lost a cell somewhere, up to its X."""
     cells, own = row.cells, columns.position(gpu)
+    others = [other for other in columns.gpus if other != gpu]
     diagonal = _diagonal(cells)
     cut = not row.tail and len(cells) < usual
-    if diagonal not in ([own], []) or (not diagonal and not (cut and len(cells) <= own)):
-        found = f"its X in column {diagonal[0] + 1} instead of {own + 1}" if diagonal else "no X"
-        for other in columns.gpus:
-            reasons[gpu, other] = f"row {name(gpu)} has {found}, so a cell before it is missing or unreadable"
-        return
+    if diagonal != [own] and not (not diagonal and cut and len(cells) <= own):
+        found = f"its X in column {diagonal[0] + 1} instead of {own + 1}" if len(diagonal) == 1 else "no X of its own"
+        return dict.fromkeys(others, f"row {name(gpu)} has {found}, so a cell before it is missing or unreadable")
     trusted = len(cells)
     if len(cells) != usual and not (cut and (last or columns.all_cut)):
         trusted = own + 1
     if cut and cells and (bonded := path_of(cells[-1])) is not None and bonded.links:
         trusted = min(trusted, len(cells) - 1)  # NV1 may be what is left of NV12
-    for position, other in enumerate(columns.gpus):
-        if other == gpu:
-            continue
+    said: dict[int, Path | str] = {}
+    for other in others:
+        position = columns.position(other)
         if position >= trusted:
             holds = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
-            reasons[gpu, other] = f"row {name(gpu)} holds {holds}, not {usual}"
-        elif (path := path_of(cells[position])) is not None:
-            seen[gpu, other] = path
+            said[other] = f"row {name(gpu)} holds {holds}, not {usual}"
         else:
-            reasons[gpu, other] = f"row {name(gpu)} reads {cells[position]!r} in column {name(other)}"
+            token = cells[position]
+            said[other] = path_of(token) or f"row {name(gpu)} reads {token!r} in column {name(other)}"
+    return said
 
 
-def _merged(
-    gpus: tuple[int, ...],
-    rows: dict[int, Row],
-    seen: dict[tuple[int, int], Path],
-    reasons: dict[tuple[int, int], str],
-) -> tuple[dict[Pair, Path], dict[Pair, Open]]:
+def _merged(gpus: tuple[int, ...], said: dict[int, dict[int, Path | str]]) -> tuple[dict[Pair, Path], dict[Pair, Open]]:
+    """One entry per pair from the two rows that speak of it."""
     paths: dict[Pair, Path] = {}
     unknown: dict[Pair, Open] = {}
-    for position, one in enumerate(gpus):
-        for other in gpus[position + 1 :]:
-            here, mirror = seen.get((one, other)), seen.get((other, one))
-            if here is not None and mirror is not None and here != mirror:
-                text = (
-                    f"row {name(one)} reads {here.text} for {name(other)}, row {name(other)} reads {mirror.text} for "
-                )
-                unknown[one, other] = Open(text + name(one), (here, mirror))
-            elif here is not None or mirror is not None:
-                path = here if here is not None else mirror
-                assert path is not None
-                paths[one, other] = path
-            else:
-                why = [
-                    reasons.get((a, b), f"row {name(a)} is not there" if a not in rows else "")
-                    for a, b in ((one, other), (other, one))
-                ]
-                unknown[one, other] = Open(", ".join(dict.fromkeys(filter(None, why))))
+    for one, other in combinations(gpus, 2):
+        here, mirror = (
+            said[a][b] if a in said else f"row {name(a)} is not there" for a, b in ((one, other), (other, one))
+        )
+        if isinstance(here, Path) and isinstance(mirror, Path) and here != mirror:
+            contradiction = (
+                f"row {name(one)} reads {here.text} for {name(other)}, row {name(other)} reads {mirror.text} for "
+                f"{name(one)}"
+            )
+            unknown[one, other] = Open(contradiction, (here, mirror))
+        elif isinstance(here, Path):
+            paths[one, other] = here
+        elif isinstance(mirror, Path):
+            paths[one, other] = mirror
+        else:
+            unknown[one, other] = Open(", ".join(dict.fromkeys((here, mirror))))
     return paths, unknown
 
 
