@@ -90,17 +90,22 @@ def load_cluster(text: str | Path, *, accelerator: str = "", nics: str | Path = 
 def _pasted(text: str, number: str | None, rest: str) -> Pasted:
     """What follows `topo:`. An @ belongs to the file's name where there is such a file."""
     nodes = _count(text, number) if number else 1
-    file, at, tail = rest.rpartition("@")
+    file, at, joined_by = rest.rpartition("@")
     if not at or _exists(rest):
-        file, tail = rest, ""
-    fabric, colon, ports = tail.lower().partition(":")
-    if not file or (at and tail != "" and not fabric) or (colon and not ports) or (at and rest.endswith("@")):
+        return Pasted(_named(text, rest), nodes)
+    fabric, colon, ports = joined_by.lower().partition(":")
+    file = _named(text, file if fabric and (ports or not colon) else "")
+    return Pasted(file, nodes, fabric, _port_count(text, ports) if colon else 0)
+
+
+def _named(text: str, file: str) -> str:
+    if not file:
         raise InputError(
             f"{checks.shown(text)} can't be understood as a topology",
             "",
             "write topo:FILE or Nxtopo:FILE@FABRIC[:PORTS], such as 4xtopo:node.txt@infiniband-ndr:8",
         )
-    return Pasted(file, nodes, fabric, _port_count(text, ports) if colon else 0)
+    return file
 
 
 def _exists(file: str) -> bool:

@@ -12,7 +12,6 @@ from meshwright.sources.topology.cells import (
     is_cell,
     is_name,
     is_not_given,
-    is_self,
     is_tail_word,
 )
 
@@ -95,7 +94,7 @@ class _Reader:
         if _names_gpu(token):
             return is_cell(following)
         known = token in self.table.header or _NIC.fullmatch(token) is not None
-        return known and is_cell(following) and gpu_of(following) is None
+        return known and is_cell(following)
 
     def _is_damaged_row(self, tokens: list[str]) -> bool:
         """A row whose first cell can't be read: its label, then cells for the most part, or, right behind another row,
@@ -199,4 +198,4 @@ def _names_gpu(token: str) -> bool:
 
 
 def _fits(token: str) -> bool:
-    return is_cell(token) or is_self(token) or is_affinity(token) or is_not_given(token)
+    return is_cell(token) or is_affinity(token) or is_not_given(token)
