@@ -29,7 +29,7 @@ READ: dict[str, tuple[str, list[tuple[str, str, int, float]], list[list[str]]]] 
     ),
     "b200_8x_one_gpu_nvlink_down_partial": (
         "b200",
-        [("host", "host", 8, 63)],
+        [("host", "host", 8, 31.5)],  # four GPUs of a socket share two slots' worth to the other
         [
             ["NVLink of GPU2 is down", "nvidia-smi nvlink -s -i 2", "CUDA_VISIBLE_DEVICES=0,1,3,4,5,6,7"],
             ["GPU6 and GPU7", "row GPU6 is not there", "the same whatever"],

@@ -198,6 +198,15 @@ def test_cards_of_one_socket_share_the_link_to_the_other(tmp_path: Path) -> None
         assert host.link_bytes_per_s == 31.5e9
 
 
+def test_gpus_of_one_numa_node_share_its_link_even_where_all_read_sys(tmp_path: Path) -> None:
+    text = table(nested([8], ["SYS"]), affinity=False)
+    rows = text.replace("GPU7\n", "GPU7\tCPU Affinity\tNUMA Affinity\n", 1).splitlines()
+    rows[1:] = [f"{row}\t0-63\t{number // 4}" for number, row in enumerate(rows[1:])]
+    alone, shared = read(tmp_path, text, "a6000"), read(tmp_path, "\n".join(rows), "a6000")
+    assert alone.levels[0].bytes_per_s == 31.5e9
+    assert shared.levels[0].bytes_per_s == 2 / 4 * 31.5e9
+
+
 def test_one_gpu_needs_no_links(tmp_path: Path) -> None:
     cluster = read(tmp_path, "\tGPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \t0-15\t0\t\tN/A\n", "h100")
     assert (cluster.accelerators, cluster.levels) == (1, ())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -58,9 +59,16 @@ def _build(matrix: Matrix, paths: dict[Pair, Path], accelerator: Accelerator) ->
     inner = levels[-1].size if levels else 1
     direct = peer_to_peer(matrix, accelerator)
     for host in domains.host:
-        levels = (*levels, host_level(accelerator, host.reach, host.size, inner, direct))
+        together = max(inner, _on_one_node(matrix)) if host.reach == SYS else inner
+        levels = (*levels, host_level(accelerator, host.reach, host.size, together, direct))
         inner = host.size
     return Hierarchy(levels, domains)
+
+
+def _on_one_node(matrix: Matrix) -> int:
+    """GPUs of the fullest NUMA node, which share its link to the others; 1 where no others are known."""
+    nodes = Counter(matrix.numa.values())
+    return max(nodes.values()) if len(nodes) > 1 else 1
 
 
 def _choices(cell: Open, matrix: Matrix, accelerator: Accelerator) -> tuple[Path, ...]:

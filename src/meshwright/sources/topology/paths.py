@@ -16,9 +16,9 @@ _NAMES = ("", "pix", "pxb", "phb", "node", "sys")
 HOST_MEMORY = "host-memory"
 
 
-def host_level(accelerator: Accelerator, reach: int, size: int, inner: int, peer_to_peer: bool) -> Level:
-    """The level of `size` GPUs, in domains of `inner`, whose worst path is of class `reach`. Without peer-to-peer
-    copies it has the name of its class and carries what host memory does."""
+def host_level(accelerator: Accelerator, reach: int, size: int, together: int, peer_to_peer: bool) -> Level:
+    """The level of `size` GPUs whose worst path is of class `reach`; so many `together` share a link to the others.
+    Without peer-to-peer copies it has the name of its class and carries what host memory does."""
     rate = min(accelerator.host_bytes_per_s, max(GENERATIONS.values()))
     generation = min(GENERATIONS, key=lambda name: (abs(GENERATIONS[name] - rate), name))
     named = _path(_NAMES[reach])
@@ -33,7 +33,7 @@ def host_level(accelerator: Accelerator, reach: int, size: int, inner: int, peer
         name=named.text("level"),
         kind="host",
         size=size,
-        bytes_per_s=rate * (min(1.0, slots / inner) if slots else 1.0),
+        bytes_per_s=rate * (min(1.0, slots / together) if slots else 1.0),
         latency_s=path.not_negative("latency_s", most=SLOWEST_S),
         link_bytes_per_s=rate,
         efficiency=share,
