@@ -23,12 +23,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from meshwright.sources import checks, collectives, fabrics, levels
 from meshwright.sources.accelerators import GIB, accelerator_content, accelerator_from, load_accelerator
 from meshwright.sources.accelerators import KEYS as ACCELERATOR_KEYS
-from meshwright.sources.catalog import read_yaml
+from meshwright.sources.catalog import read_yaml, yaml_text
 from meshwright.sources.fields import Fields
 from meshwright.sources.levels import MOST_ACCELERATORS, level_content, levels_from
 from meshwright.sources.whole_files import write_whole
@@ -81,8 +79,7 @@ def cluster_from(content: dict[str, Any], where: str) -> Cluster:
 def save_cluster(cluster: Cluster, path: str | Path) -> None:
     """Write the cluster where `load_cluster` reads it back unchanged. The file is complete or not there at all: it is
     written beside its place and moved into it. Raises InputError where that can't be done."""
-    text = yaml.dump(cluster_content(cluster), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
-    write_whole(path, text)
+    write_whole(path, yaml_text(cluster_content(cluster)))
 
 
 def cluster_content(cluster: Cluster) -> dict[str, Any]:
@@ -222,10 +219,3 @@ def _library_content(library: CollectiveLibrary | None) -> Any:
     if library.name in collectives.library_names() and collectives.load_library(library.name) == library:
         return library.name
     return collectives.library_content(library)
-
-
-class _Dumper(yaml.SafeDumper):
-    """Writes every value out: the reader takes no aliases."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
