@@ -2,8 +2,9 @@
 
     python docs/generate.py
 
-`commands.md` comes from the command line's own declarations, `catalog.md` from the catalog's entries. PAGES names each
-file beside this one and the function that returns its text.
+`commands.md` comes from the command line's own declarations, `catalog.md` from the catalog's entries, and
+`topologies.md`, a part of `topology.md`, from the printouts in `topologies/`. PAGES names each file beside this one and
+the function that returns its text.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from topologies import examples_table
 
 from meshwright.cli import app
 from meshwright.sources.catalog import entry_names
@@ -159,6 +161,7 @@ HARDWARE: dict[str, tuple[Column, ...]] = {
 PAGES: dict[str, Callable[[], str]] = {
     "commands.md": commands_page,
     "catalog.md": catalog_page,
+    "topologies.md": examples_table,
 }
 
 

@@ -76,7 +76,7 @@ def test_an_estimate_has_the_fields_of_the_contract() -> None:
         "tokens_per_s", "tokens_per_s_per_gpu", "model_flops_per_s_per_gpu", "mfu", "binding",
     ]  # fmt: skip
     assert document["model"] == "llama-3.1-70b"
-    assert set(document["cluster"]) == {"name", "accelerators", "levels", "warnings"}
+    assert set(document["cluster"]) == {"name", "accelerators", "levels", "devices", "warnings"}
     assert document["cluster"]["accelerators"] == 256
     nvlink = {"name": "nvlink", "kind": "switch", "size": 8, "bytes_per_s": 300e9}
     assert document["cluster"]["levels"][0] == nvlink | {"latency_s": MADE.cluster.levels[0].latency_s}

@@ -188,3 +188,24 @@ def test_rows_for_the_catalog_command_hold_plain_facts() -> None:
 def test_no_file_is_left_without_its_own_name() -> None:
     for path in Path(CATALOG / "accelerators").glob("*.yaml"):
         assert str(yaml.safe_load(path.read_text())["name"]) == path.stem
+
+
+@pytest.mark.parametrize(
+    ("name", "both_directions"),
+    [  # GB/s of all links of one accelerator, both directions together, as the data sheets print them
+        ("v100-32g", 300),
+        ("a100-80g", 600),
+        ("a800", 400),
+        ("h100", 900),
+        ("h100-nvl", 600),
+        ("h800", 400),
+        ("b200", 1800),
+        ("a6000", 112.5),
+        ("3090", 112.5),
+        ("mi300x", 896),
+        ("mi355x", 1075.2),
+    ],
+)
+def test_links_add_up_to_the_published_bandwidth(name: str, both_directions: float) -> None:
+    accelerator = load_accelerator(name)
+    assert 2 * accelerator.links * accelerator.link_bytes_per_s == pytest.approx(both_directions * 1e9)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from meshwright.sources import catalog
-from meshwright.sources.catalog import KINDS, entry_names, load_entry, parse_yaml, read_yaml
+from meshwright.sources.catalog import KINDS, entry_names, load_entry, parse_yaml, read_yaml, yaml_text
 from meshwright.spec.errors import InputError, UnknownName
 
 
@@ -109,3 +109,11 @@ def test_a_byte_order_mark_is_no_part_of_the_first_key(tmp_path: Path) -> None:
     path = tmp_path / "bom.yaml"
     path.write_bytes(b"\xef\xbb\xbfa: 1\n")
     assert read_yaml(path) == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    "text", ["0E0", "1e5", "-12e+3", "1_0e1", "1.5e3", "300e9", "null", "yes", "0x10", "2024-01-01"]
+)
+def test_text_that_looks_like_a_number_is_written_so_that_it_stays_text(text: str) -> None:
+    content = {"value": text, "list": [text, 1e5, 3], text: {"inner": 0.5}}
+    assert parse_yaml(yaml_text(content), "file") == content

@@ -196,7 +196,7 @@ def test_a_machine_has_any_number_of_ranks() -> None:
         ("2xgb200-nvl72@infiniband-ndr:8", "gb200-nvl72 is made of 18 hosts.*72 ports"),
         ("125001xdgx-h100", "nearest that works is 125000xdgx-h100"),
         ("9" * 100 + "xdgx-h100", "nearest that works is 125000xdgx-h100"),
-        ("topo:FILE", "can't be understood as a cluster; write NxPRESET"),
+        ("topo:FILE", "the accelerator is missing; name it, such as"),
         ("", "can't be understood"),
         ("   ", "can't be understood"),
         ("2x", "names no preset"),
@@ -368,6 +368,9 @@ BOMB = 'a: &a ["x"]\n' + "\n".join(f"b{i}: &b{i} [{', '.join(['*a'] * 9)}]" for 
         ("fabric: infiniband-hdr", "", "fabric is missing: it must be what joins the nodes"),
         ("infiniband-hdr", "efa-3200g\nports_per_node: 4", "ports_per_node is 4, .*efa-3200g is a rate per node"),
         ("infiniband-hdr", "infiniband-hdr\nports_per_node: 0", "ports_per_node is 0"),
+        ("infiniband-hdr", "infiniband-hdr\ndevices: [0, 1]", r"devices is \[0, 1\].* the 8 accelerators .*each once"),
+        ("infiniband-hdr", "infiniband-hdr\ndevices: [0, 0, 1, 2, 3, 4, 5, 6]", "devices is .*each once"),
+        ("infiniband-hdr", "infiniband-hdr\ndevices: [-1]", r"devices\[0\] is -1"),
         ("infiniband-hdr", "infiniband-hdr\noversubscription: 0.5", "oversubscription is 0.5, .*at least 1"),
         ("infiniband-hdr", "infiniband-hdr\nlibrary: ncll", "no collective library .* did you mean nccl"),
         ("infiniband-hdr", "infiniband-hdr\ngroups: []", "accelerator and groups are both given"),
@@ -442,6 +445,9 @@ def any_cluster(draw: st.DrawFn) -> Cluster:
         host_bytes_per_s=draw(floats(0.0, 1e12)),
         title=draw(WORDS),
         notes=tuple(draw(st.lists(WORDS, max_size=2))),
+        links=draw(st.integers(0, 32)),
+        link_bytes_per_s=draw(floats(0.0, 1e12)),
+        peer_to_peer=draw(st.booleans()),
     )
     sizes = [1]
     levels = []
@@ -479,6 +485,7 @@ def any_cluster(draw: st.DrawFn) -> Cluster:
         price_per_accelerator_hour=draw(floats(0.0, 100.0)),
         sources=tuple(draw(st.lists(WORDS, max_size=2))),
         extra=draw(st.dictionaries(NAMES, WORDS, max_size=2)),
+        devices=tuple(draw(st.permutations(range(per_node)))) if per_node < 20 and draw(st.booleans()) else (),
     )
 
 

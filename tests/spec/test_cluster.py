@@ -44,6 +44,18 @@ def test_an_impossible_hierarchy_is_refused(
         Cluster("odd", groups, levels)
 
 
+@pytest.mark.parametrize("devices", [(0, 1), (0, 0, 1, 2), (-1, 0, 1, 2)])
+def test_devices_number_each_accelerator_of_a_node_once(devices: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="must number each of the 4"):
+        Cluster("odd", (NodeGroup(CARD, 2, 4),), (level(8),), devices=devices)
+
+
+def test_a_part_keeps_the_first_devices() -> None:
+    whole = Cluster("pairs", (NodeGroup(CARD, 2, 4),), (level(2), level(8)), devices=(0, 2, 1, 3))
+    assert whole.part(4).devices == (0, 2, 1, 3)
+    assert whole.part(2).devices == (0, 2)
+
+
 def test_a_missing_unit_is_a_key_error() -> None:
     assert CARD.peak("bf16") == 1e14
     with pytest.raises(KeyError):

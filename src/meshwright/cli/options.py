@@ -44,8 +44,19 @@ class JobOptions:
         _job(
             "--cluster",
             "CLUSTER",
-            "NODESxPRESET[@FABRIC[:PORTS]], such as 32xdgx-a100-80g or 2xdgx-h100@ethernet-100g, or a YAML file.",
+            "NODESxPRESET[@FABRIC[:PORTS]], such as 32xdgx-a100-80g or 2xdgx-h100@ethernet-100g, a YAML file, or "
+            "topo:FILE, what `nvidia-smi topo -m` or `rocm-smi --showtopo` printed (topo:- reads standard input).",
         ),
+    ] = None
+    accelerator: Annotated[
+        str | None,
+        _job(
+            "--accelerator", "NAME", "With topo:FILE: which accelerator it is of (`meshwright catalog accelerators`)."
+        ),
+    ] = None
+    nics: Annotated[
+        str | None,
+        _job("--nics", "FILE", "With NODESxtopo:FILE: what `ibstat` printed on a node, which says the fabric."),
     ] = None
     global_batch: Annotated[str | None, _job("--global-batch", "N", "Sequences of one optimizer step.")] = None
     seq_len: Annotated[str | None, _job("--seq-len", "N", "Tokens of one sequence.")] = None

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import meshwright as mw
 from meshwright.cli.options import JobOptions, PlanOptions
 from meshwright.sources import checks
+from meshwright.sources.accelerators import load_accelerator
 from meshwright.sources.plan_fields import (
     MOST_PRICE,
     MOST_SEQUENCES,
@@ -67,7 +69,12 @@ def read_cluster(job: JobOptions) -> mw.Cluster:
             "--cluster is missing: it says what to train on",
             fix="name one, such as --cluster 4xdgx-h100 (`meshwright catalog clusters` lists the presets)",
         )
-    return _priced(_load("--cluster", job.cluster, mw.load_cluster), job)
+    accelerator, nics = job.accelerator or "", job.nics or ""
+    if job.accelerator is not None:
+        accelerator = _load("--accelerator", job.accelerator, load_accelerator).name
+    if job.nics is not None and not nics.strip():
+        raise InputError("--nics is empty", fix="name a file with the output of `ibstat`")
+    return _priced(_load("--cluster", job.cluster, partial(mw.load_cluster, accelerator=accelerator, nics=nics)), job)
 
 
 def read_pins(plan: PlanOptions) -> dict[str, Any]:
@@ -103,6 +110,9 @@ def read_pins(plan: PlanOptions) -> dict[str, Any]:
 
 
 def _saved_request(saved: PlanFile, job: JobOptions, pins: dict[str, Any]) -> Request:
+    if job.cluster is None and (job.accelerator or job.nics):
+        option = "--accelerator" if job.accelerator else "--nics"
+        raise InputError(f"{option} is given without --cluster", fix="name the topology, such as --cluster topo:FILE")
     cluster = read_cluster(job) if job.cluster is not None else _priced(saved.cluster, job)
     workload = replace(saved.workload, **_given_workload(job))
     software = saved.software if job.software is None else _load("--software", job.software, mw.load_software)

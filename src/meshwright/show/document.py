@@ -63,6 +63,7 @@ def cluster_document(cluster: Cluster) -> Document:
             }
             for level in cluster.levels
         ],
+        "devices": list(cluster.devices),
         "warnings": list(cluster.warnings),
     }
 

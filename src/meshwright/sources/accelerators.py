@@ -9,7 +9,10 @@ An entry, and an `accelerator:` written out in a cluster file, has these keys (S
     matmul_efficiency: {bf16: 0.73}  # share of the peak that large matmuls reach while training; or
     inherits: a100-80g               # the catalog entry whose shares stand in
     memory_efficiency: 0.85          # optional, as is the rest: host_bytes_per_s, title, vendor, family, year, library,
-                                     # source, notes
+                                     # source, notes, and what a pasted topology needs:
+    links: 12                        # NVLink or XGMI links
+    link_bytes_per_s: 25e9           # of one, per direction
+    peer_to_peer: true               # false: the driver copies between cards through host memory
 """
 
 from __future__ import annotations
@@ -26,10 +29,11 @@ DTYPES = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4")
 KEYS = (
     "name", "title", "vendor", "family", "year", "memory_gib", "memory_bytes", "memory_bytes_per_s",
     "memory_efficiency", "peak_flops_per_s", "matmul_efficiency", "host_bytes_per_s", "inherits", "library", "source",
-    "notes",
+    "notes", "links", "link_bytes_per_s", "peer_to_peer",
 )  # fmt: skip
 GIB = 2**30
 _MOST_ANCESTORS = 4
+_MOST_LINKS = 1024
 
 
 def load_accelerator(name: str) -> Accelerator:
@@ -62,7 +66,11 @@ def accelerator_content(accelerator: Accelerator) -> dict[str, Any]:
         "library": accelerator.library,
         "source": accelerator.source,
         "notes": list(accelerator.notes),
+        "links": accelerator.links,
+        "link_bytes_per_s": accelerator.link_bytes_per_s,
     }
+    if not accelerator.peer_to_peer:
+        content["peer_to_peer"] = False
     return content | {key: value for key, value in optional.items() if value}
 
 
@@ -104,6 +112,9 @@ def _build(fields: Fields, descendants: tuple[str, ...]) -> Accelerator:
         source=fields.text("source", ""),
         notes=fields.texts("notes"),
         library=fields.text("library", ""),
+        links=fields.whole("links", 0, 0, _MOST_LINKS),
+        link_bytes_per_s=fields.not_negative("link_bytes_per_s", 0.0),
+        peer_to_peer=fields.flag("peer_to_peer", True),
     )
 
 

@@ -1,6 +1,6 @@
 """The catalog: one YAML file per entry, found by its name and opened one at a time.
 
-Also the one way in which Meshwright reads YAML, for the catalog and for files that people write.
+Also the one way in which Meshwright reads and writes YAML, for the catalog and for files that people write.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ KINDS = {
     "fabrics": "fabric",
     "software": "software profile",
     "collectives": "collective library",
+    "paths": "path through a host",
 }
 """Each folder of the catalog and what one entry of it is called."""
 
@@ -82,6 +83,11 @@ def parse_yaml(text: str, where: str) -> dict[str, Any]:
     return content
 
 
+def yaml_text(content: dict[str, Any]) -> str:
+    """The text of a YAML file that `read_yaml` reads back unchanged."""
+    return yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+
+
 def _folder(kind: str) -> Path:
     if kind not in KINDS:
         raise UnknownName("kind of catalog entry", kind, KINDS)
@@ -133,6 +139,13 @@ class _Loader(_BaseLoader):  # type: ignore[misc]
         return mapping
 
 
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9][0-9_]*(\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
-)
+class _Dumper(yaml.SafeDumper):
+    """Writes every value out (the reader takes no aliases) and quotes what the reader would take for a number."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+_NUMBER = re.compile(r"[-+]?[0-9][0-9_]*(\.[0-9]*)?[eE][-+]?[0-9]+$")
+for _class in (_Loader, _Dumper):
+    _class.add_implicit_resolver("tag:yaml.org,2002:float", _NUMBER, list("-+0123456789"))

@@ -11,6 +11,7 @@
     ports_per_node: 8            # optional; by default one for Ethernet, one per accelerator otherwise
     oversubscription: 1          # optional
     library: nccl                # optional; none: an ideal collective library
+    devices: [0, 2, 1, 3, 4, 6, 5, 7]                     # optional: a node's devices in the order of its ranks
     price_per_accelerator_hour: 2.0                       # optional, as are warnings, sources and extra
 
 Levels that already span all nodes need no fabric. Nodes of several kinds are listed under `groups`, each with
@@ -22,12 +23,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from meshwright.sources import checks, collectives, fabrics, levels
 from meshwright.sources.accelerators import GIB, accelerator_content, accelerator_from, load_accelerator
 from meshwright.sources.accelerators import KEYS as ACCELERATOR_KEYS
-from meshwright.sources.catalog import read_yaml
+from meshwright.sources.catalog import read_yaml, yaml_text
 from meshwright.sources.fields import Fields
 from meshwright.sources.levels import MOST_ACCELERATORS, level_content, levels_from
 from meshwright.sources.whole_files import write_whole
@@ -38,7 +37,7 @@ from meshwright.spec.errors import InputError, UnknownName
 GROUP_KEYS = ("accelerator", "nodes", "accelerators_per_node", "host_memory_gib", "host_memory_bytes")
 KEYS = (
     "name", *GROUP_KEYS, "groups", "levels", "fabric", "ports_per_node", "oversubscription", "library",
-    "price_per_accelerator_hour", "warnings", "sources", "extra",
+    "devices", "price_per_accelerator_hour", "warnings", "sources", "extra",
 )  # fmt: skip
 NO_LIBRARY = "none"
 
@@ -73,14 +72,14 @@ def cluster_from(content: dict[str, Any], where: str) -> Cluster:
         sources=fields.texts("sources"),
         extra=fields.labels("extra"),
         library=_library(fields, groups[0].accelerator),
+        devices=_devices(fields, groups[0].accelerators_per_node),
     )
 
 
 def save_cluster(cluster: Cluster, path: str | Path) -> None:
     """Write the cluster where `load_cluster` reads it back unchanged. The file is complete or not there at all: it is
     written beside its place and moved into it. Raises InputError where that can't be done."""
-    text = yaml.dump(cluster_content(cluster), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
-    write_whole(path, text)
+    write_whole(path, yaml_text(cluster_content(cluster)))
 
 
 def cluster_content(cluster: Cluster) -> dict[str, Any]:
@@ -91,6 +90,7 @@ def cluster_content(cluster: Cluster) -> dict[str, Any]:
     content["levels"] = [level_content(level) for level in cluster.levels]
     content["library"] = _library_content(cluster.library)
     optional = {
+        "devices": list(cluster.devices),
         "price_per_accelerator_hour": cluster.price_per_accelerator_hour,
         "warnings": list(cluster.warnings),
         "sources": list(cluster.sources),
@@ -149,6 +149,14 @@ def _group_content(group: NodeGroup) -> dict[str, Any]:
         "accelerators_per_node": group.accelerators_per_node,
     }
     return content | ({"host_memory_bytes": group.host_memory_bytes} if group.host_memory_bytes else {})
+
+
+def _devices(fields: Fields, per_node: int) -> tuple[int, ...]:
+    devices = fields.wholes("devices", 0, MOST_ACCELERATORS)
+    if devices and (len(devices) != per_node or len(set(devices)) != per_node):
+        rule = f"the numbers of the {per_node} accelerators of a node, each once"
+        raise checks.wrong(fields.where, "devices", list(devices), rule, list(range(per_node)))
+    return devices
 
 
 # -- links
@@ -211,10 +219,3 @@ def _library_content(library: CollectiveLibrary | None) -> Any:
     if library.name in collectives.library_names() and collectives.load_library(library.name) == library:
         return library.name
     return collectives.library_content(library)
-
-
-class _Dumper(yaml.SafeDumper):
-    """Writes every value out: the reader takes no aliases."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True

@@ -1,4 +1,4 @@
-"""Clusters from what people type: `NxPRESET[@FABRIC[:PORTS]]`, a preset's name, or a YAML file."""
+"""Clusters from what people type: `NxPRESET[@FABRIC[:PORTS]]`, a preset's name, a YAML file or `topo:FILE`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,17 @@ from meshwright.sources.cluster_files import library_of, read_cluster, save_clus
 from meshwright.sources.fabrics import MOST_PORTS, Fabric, load_fabric
 from meshwright.sources.levels import MOST_ACCELERATORS
 from meshwright.sources.presets import Preset, load_preset
+from meshwright.sources.topology.cluster import Pasted, topology_cluster
 from meshwright.spec.cluster import Cluster, NodeGroup
 from meshwright.spec.errors import InputError
 
 __all__ = ["load_cluster", "save_cluster"]
 
-FORMS = "write NxPRESET[@FABRIC[:PORTS]], such as 4xdgx-h100@infiniband-ndr:8, or name a YAML file"
+FORMS = (
+    "write NxPRESET[@FABRIC[:PORTS]], such as 4xdgx-h100@infiniband-ndr:8, or name a YAML file or topo:FILE with an "
+    "accelerator"
+)
+_TOPOLOGY = re.compile(r"\s*(?:([-+.0-9][-+._0-9e]*)x)?topo:(.*)", re.IGNORECASE | re.DOTALL)
 _LONGEST = 200
 
 
@@ -28,13 +33,26 @@ class _Spec:
     ports: int = 0
 
 
-def load_cluster(text: str | Path) -> Cluster:
+def load_cluster(text: str | Path, *, accelerator: str = "", nics: str | Path = "") -> Cluster:
     """The cluster that `text` describes.
 
     `32xdgx-a100-80g` is 32 nodes of a preset with its own fabric; `2xdgx-a100-80g@ethernet-100g` joins them by another,
     with that fabric's default number of ports; `@ethernet-100g:8` says how many ports a node has. A name that ends in
-    .yaml, .yml or .json, or holds a slash, is a file. Raises InputError (UnknownName for a name that isn't there).
+    .yaml, .yml or .json, or holds a slash, is a file. `topo:FILE` is one node as `nvidia-smi topo -m` or
+    `rocm-smi --showtopo` printed it (`topo:-` reads standard input), with the catalog's `accelerator`;
+    `4xtopo:FILE@infiniband-ndr` is four of them, and `nics` names a file with the output of `ibstat`, which says the
+    fabric instead. Raises InputError (UnknownName for a name that isn't there).
     """
+    pasted = _TOPOLOGY.fullmatch(text) if isinstance(text, str) else None
+    if pasted is not None:
+        return topology_cluster(_pasted(str(text), pasted[1], pasted[2].strip()), accelerator, str(nics))
+    for what, value in (("an accelerator", accelerator), ("a file of network ports", nics)):
+        if value:
+            raise InputError(
+                f"{what} ({checks.shown(str(value))}) is given, but {checks.shown(str(text))} says what it holds",
+                "",
+                "leave it out, or name a topology printout: topo:FILE",
+            )
     if isinstance(text, Path) or _is_file_name(text):
         if "\0" in str(text):
             raise InputError(f"{checks.shown(str(text))} can't be the name of a file", "", FORMS)
@@ -67,6 +85,34 @@ def load_cluster(text: str | Path) -> Cluster:
         extra={"title": preset.title} if preset.title else {},
         library=library_of(preset.accelerator),
     )
+
+
+def _pasted(text: str, number: str | None, rest: str) -> Pasted:
+    """What follows `topo:`. An @ belongs to the file's name where there is such a file."""
+    nodes = _count(text, number) if number else 1
+    file, at, joined_by = rest.rpartition("@")
+    if not at or _exists(rest):
+        return Pasted(_named(text, rest), nodes)
+    fabric, colon, ports = joined_by.lower().partition(":")
+    file = _named(text, file if fabric and (ports or not colon) else "")
+    return Pasted(file, nodes, fabric, _port_count(text, ports) if colon else 0)
+
+
+def _named(text: str, file: str) -> str:
+    if not file:
+        raise InputError(
+            f"{checks.shown(text)} can't be understood as a topology",
+            "",
+            "write topo:FILE or Nxtopo:FILE@FABRIC[:PORTS], such as 4xtopo:node.txt@infiniband-ndr:8",
+        )
+    return file
+
+
+def _exists(file: str) -> bool:
+    try:
+        return Path(file).expanduser().exists()
+    except (OSError, ValueError, RuntimeError):
+        return False
 
 
 def _is_file_name(text: str) -> bool:

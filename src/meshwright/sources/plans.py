@@ -19,10 +19,8 @@ from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from meshwright.sources import checks
-from meshwright.sources.catalog import read_yaml
+from meshwright.sources.catalog import read_yaml, yaml_text
 from meshwright.sources.cluster_files import cluster_content, cluster_from
 from meshwright.sources.clusters import load_cluster
 from meshwright.sources.fields import Fields
@@ -110,9 +108,7 @@ def save_plan(estimate: Estimate, path: str | Path, model_text: str = "") -> Non
     software profiles are kept by name, any other is written out. Raises InputError where the file can't be written, or
     where the text names another model.
     """
-    write_whole(
-        path, yaml.safe_dump(plan_content(estimate, model_text), sort_keys=False, allow_unicode=True, width=120)
-    )
+    write_whole(path, yaml_text(plan_content(estimate, model_text)))
 
 
 def plan_content(estimate: Estimate, model_text: str = "") -> dict[str, Any]:

@@ -38,6 +38,12 @@ class Accelerator:
     notes: tuple[str, ...] = ()
     library: str = ""
     """Collective library that drives its links, by its name in the catalog; empty: none is described."""
+    links: int = 0
+    """NVLink or XGMI links that the device has; 0: none, or not counted."""
+    link_bytes_per_s: float = 0.0
+    """One such link, one direction."""
+    peer_to_peer: bool = True
+    """Whether the driver copies between two devices over PCIe without going through host memory."""
 
     def peak(self, dtype: str) -> float:
         """Dense peak FLOP/s for `dtype`; KeyError where the device has no such unit."""
@@ -128,6 +134,8 @@ class Cluster:
     extra: Mapping[str, str] = field(default_factory=dict)
     library: CollectiveLibrary | None = None
     """What drives the links; None: an ideal library without base latencies."""
+    devices: tuple[int, ...] = ()
+    """Device numbers of a node in the order of its ranks, as CUDA_VISIBLE_DEVICES takes them; empty: as numbered."""
 
     def __repr__(self) -> str:
         return f"<Cluster {self.name}: {self.accelerators:,} x {self.accelerator.name}>"
@@ -171,13 +179,20 @@ class Cluster:
         group = replace(
             self.groups[0], nodes=-(-accelerators // per_node), accelerators_per_node=min(per_node, accelerators)
         )
-        return replace(self, groups=(group,), levels=tuple(levels))
+        devices = self.devices[: group.accelerators_per_node]
+        return replace(self, groups=(group,), levels=tuple(levels), devices=devices)
 
     def __post_init__(self) -> None:
         if not self.groups:
             raise ValueError(f"cluster {self.name}: needs at least one group of nodes")
         if not self.levels and self.accelerators > 1:
             raise ValueError(f"cluster {self.name}: {self.accelerators} accelerators need at least one level of links")
+        distinct = len(set(self.devices)) == len(self.devices) and min(self.devices, default=0) >= 0
+        if self.devices and (len(self.devices) != self.accelerators_per_node or not distinct):
+            raise ValueError(
+                f"cluster {self.name}: devices {self.devices} must number each of the {self.accelerators_per_node} "
+                "accelerators of a node once"
+            )
         inner = 1
         for level in self.levels:
             if level.size % inner:
@@ -219,4 +234,5 @@ def weakest(accelerators: Sequence[Accelerator]) -> Accelerator:
         memory_bytes_per_s=streaming.memory_bytes_per_s,
         memory_efficiency=streaming.memory_efficiency,
         host_bytes_per_s=min(each.host_bytes_per_s for each in accelerators),
+        peer_to_peer=all(each.peer_to_peer for each in accelerators),
     )

@@ -1,0 +1,1 @@
+"""A pasted topology printout (`nvidia-smi topo -m`, `rocm-smi --showtopo`) as a cluster."""
