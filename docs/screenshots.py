@@ -15,12 +15,14 @@ from rich.terminal_theme import TerminalTheme
 
 import meshwright as mw
 from meshwright.show.explanation import show_explanation
+from meshwright.show.scaling_svg import scaling_svg
 from meshwright.show.terminal import show_ranking
 
 IMAGES = Path(__file__).resolve().parent / "images"
 WIDTH = 100
 PLAN = ("llama-3.1-70b", "32xdgx-a100-80g", mw.Training(global_batch=1024, seq_len=4096))
 EXPLAIN = ("llama-3.1-8b", "1xa100-pcie-8", mw.Training(global_batch=128, seq_len=4096))
+SCALE = ("llama-2-7b", "64xdgx-a100-80g", mw.Training(global_batch=64, seq_len=4096))
 _NORMAL = ("484f58", "ff7b72", "56d364", "e3b341", "58a6ff", "bc8cff", "39c5cf", "b1bac4")
 _BRIGHT = ("7d8590", "ffa198", "7ee787", "f2cc60", "79c0ff", "d2a8ff", "56d4dd", "f0f6fc")
 
@@ -81,6 +83,12 @@ def explain_picture() -> str:
     return _drawn(console, "explain", name, cluster, job)
 
 
+def scale_picture() -> str:
+    """`meshwright scale` for a 7-billion-parameter model at a fixed batch: the file that --svg writes."""
+    name, cluster, job = SCALE
+    return scaling_svg(mw.scale(name, cluster, job))
+
+
 def _console() -> Console:
     return Console(
         width=WIDTH, file=io.StringIO(), force_terminal=True, color_system="truecolor", record=True, highlight=False
@@ -95,7 +103,7 @@ def _drawn(console: Console, command: str, name: str, cluster: str, job: mw.Trai
 
 def main() -> None:
     IMAGES.mkdir(exist_ok=True)
-    for name, picture in (("plan", plan_picture), ("explain", explain_picture)):
+    for name, picture in (("plan", plan_picture), ("explain", explain_picture), ("scale", scale_picture)):
         (IMAGES / f"{name}.svg").write_text(picture(), encoding="utf-8")
         print(f"docs/images/{name}.svg")
 

@@ -75,7 +75,7 @@ def log_axis(values: Sequence[float], label: Callable[[float], str], title: str,
     if base == 10 and len(ticks) <= 3:
         ticks = [tick * step for tick in ticks for step in (1, 2, 5)]
         below = max((tick for tick in ticks if tick <= low * (1 + 1e-9)), default=ticks[0])
-        above = min((tick for tick in ticks if tick >= high * (1 - 1e-9)), default=ticks[-1])
+        above = min((tick for tick in ticks if tick >= high * (1 - 1e-9) and tick > below), default=ticks[-1])
         ticks = [tick for tick in ticks if below <= tick <= above]
     return Axis(ticks[0], ticks[-1], True, ticks, label, title)
 
