@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,25 @@ def test_every_config_that_is_read_counts_exactly(configs: Path, rows: list[dict
 def test_configs_of_classes_outside_transformers_count_as_published(configs: Path) -> None:
     counts = {name: read_config(configs / f"{name}.json").num_parameters for name in PUBLISHED}
     assert counts == PUBLISHED
+
+
+def test_classes_outside_transformers_lie_within_a_percent_of_their_model_cards(
+    configs: Path, rows: list[dict[str, str]]
+) -> None:
+    far, compared = [], 0
+    for row in rows:
+        published = re.match(r"([\d.]+)([TBM]) ?", row["published"])
+        if row["name"] in REFUSED or row["total_params_exact"] or published is None:
+            continue
+        model = read_config(configs / f"{row['name']}.json")
+        # MiniCPM's cards leave the embeddings out (arXiv 2404.06395).
+        embedded = model.embedding_parameters if model.architecture == "MiniCPMForCausalLM" else 0
+        figure = float(published[1]) * {"T": 1e12, "B": 1e9, "M": 1e6}[published[2]]
+        compared += 1
+        if abs(model.num_parameters - embedded - figure) > 0.01 * figure:
+            far.append((row["name"], model.num_parameters, row["published"]))
+    assert not far
+    assert compared >= 6
 
 
 def test_what_can_not_be_counted_is_refused_by_name(configs: Path) -> None:
