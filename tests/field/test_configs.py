@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import json
+import re
 from pathlib import Path
 
 import pytest
 
-from meshwright.sources.huggingface import read_config
+from meshwright.sources.huggingface import model_from_config, read_config
 from meshwright.spec.errors import UnsupportedModel
 
 pytestmark = pytest.mark.field
@@ -21,7 +23,6 @@ REFUSED = {
     "stepfun-ai__Step-3.7-Flash": "Step3p7FlashForCausalLM",
     "Qwen__Qwen3-Next-80B-A3B-Instruct-FP8": "Qwen3NextForCausalLM",
     "google-bert__bert-large-uncased-wwm": "BertForMaskedLM",
-    "microsoft__Phi-3.5-vision": "Phi3VForCausalLM",
     "openai__whisper-tiny": "WhisperForConditionalGeneration",
     "meta-llama__Llama-3.2-90B-Vision-Instruct": "MllamaForConditionalGeneration",
 }
@@ -75,12 +76,38 @@ def test_configs_of_classes_outside_transformers_count_as_published(configs: Pat
     assert counts == PUBLISHED
 
 
+def test_classes_outside_transformers_lie_within_a_percent_of_their_model_cards(
+    configs: Path, rows: list[dict[str, str]]
+) -> None:
+    far, compared = [], 0
+    for row in rows:
+        published = re.match(r"([\d.]+)([TBM]) ?", row["published"])
+        if row["name"] in REFUSED or row["total_params_exact"] or published is None:
+            continue
+        model = read_config(configs / f"{row['name']}.json")
+        # MiniCPM's cards leave the embeddings out (arXiv 2404.06395).
+        embedded = model.embedding_parameters if model.architecture == "MiniCPMForCausalLM" else 0
+        figure = float(published[1]) * {"T": 1e12, "B": 1e9, "M": 1e6}[published[2]]
+        compared += 1
+        if abs(model.num_parameters - embedded - figure) > 0.01 * figure:
+            far.append((row["name"], model.num_parameters, row["published"]))
+    assert not far
+    assert compared >= 7
+
+
 def test_what_can_not_be_counted_is_refused_by_name(configs: Path) -> None:
     for name, architecture in REFUSED.items():
         with pytest.raises(UnsupportedModel, match=architecture) as caught:
             read_config(configs / f"{name}.json")
         assert caught.value.architecture == architecture
         assert caught.value.missing
+
+
+def test_phi_3_vision_with_another_tower_is_refused_by_the_key_that_differs(configs: Path) -> None:
+    values = json.loads((configs / "microsoft__Phi-3.5-vision.json").read_text(encoding="utf-8"))
+    values["img_processor"]["model_name"] = "openai/clip-vit-base-patch32"
+    with pytest.raises(UnsupportedModel, match=r"Phi3VForCausalLM.*img_processor\.model_name"):
+        model_from_config(values)
 
 
 def test_every_config_is_counted_or_refused(configs: Path, rows: list[dict[str, str]]) -> None:

@@ -53,7 +53,8 @@ def test_every_class_counts_what_transformers_builds(row: dict[str, Any]) -> Non
 
 def test_every_class_of_transformers_in_the_table_has_frozen_counts_and_defaults() -> None:
     counted = {row["config"]["model_type"] for row in COUNTS} | {wrapper.text for wrapper in WRAPPERS.values()}
-    assert counted == set(DEFAULTS) | set(WRAPPERS)
+    # phi3_v has no class in transformers: the field tests hold its count against its model card.
+    assert counted == (set(DEFAULTS) | set(WRAPPERS)) - {"phi3_v"}
     assert set(DEFAULTS) <= set(TABLE)
     assert not set(TABLE) & set(REFUSED)
 

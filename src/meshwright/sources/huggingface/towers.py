@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from meshwright.sources import checks
+from meshwright.spec.errors import UnsupportedModel
 
 
 @dataclass(frozen=True)
@@ -37,14 +38,32 @@ class Tower:
 
 def clip_with_projector(tower: Tower) -> int:
     """LLaVA 1.5: CLIP with its class token, and a projector of two matrices."""
-    width, ffn, layers = tower.size("hidden_size", 1024), tower.size("intermediate_size", 4096), 24
-    patch, image = tower.size("patch_size", 14), tower.size("image_size", 336)
-    embeddings = width + _patches(tower, width, patch) + ((image // patch) ** 2 + 1) * width
-    stack = tower.size("num_hidden_layers", layers) * _block(width, ffn) + 2 * _norm(width)
     bias = checks.flag(tower.where, "multimodal_projector_bias", tower.outer.get("multimodal_projector_bias", True))
     features = tower.outer.get("vision_feature_layer")
-    width *= len(features) if isinstance(features, list) else 1
-    return embeddings + stack + _linear(width, tower.hidden, bias) + _linear(tower.hidden, tower.hidden, bias)
+    width = tower.size("hidden_size", 1024) * (len(features) if isinstance(features, list) else 1)
+    return _clip(tower) + _linear(width, tower.hidden, bias) + _linear(tower.hidden, tower.hidden, bias)
+
+
+def phi3_vision(tower: Tower) -> int:
+    """Phi-3-vision: CLIP-L of 336 pixels, two learned separators and two matrices from four merged patches."""
+    image = checks.mapping(tower.where, "img_processor", tower.outer.get("img_processor") or {})
+    layer = checks.mapping(tower.where, "embd_layer", tower.outer.get("embd_layer") or {})
+    known = {"name": "clip_vision_model", "model_name": "openai/clip-vit-large-patch14-336", "image_dim_out": 1024}
+    merging = {"projection_cls": "mlp", "use_hd_transform": True, "with_learnable_separator": True}
+    odd = [f"img_processor.{key}" for key, value in known.items() if image.get(key) != value]
+    odd += [f"embd_layer.{key}" for key, value in merging.items() if layer.get(key) != value]
+    if odd:
+        facts = [f"what {key} builds where it isn't Phi-3-vision's" for key in odd]
+        raise UnsupportedModel("Phi3VForCausalLM", facts, tower.where)
+    merged = 4 * 1024
+    return _clip(tower) + 2 * merged + _linear(merged, tower.hidden) + _linear(tower.hidden, tower.hidden)
+
+
+def _clip(tower: Tower) -> int:
+    width, ffn = tower.size("hidden_size", 1024), tower.size("intermediate_size", 4096)
+    patch, image = tower.size("patch_size", 14), tower.size("image_size", 336)
+    embeddings = width + _patches(tower, width, patch) + ((image // patch) ** 2 + 1) * width
+    return embeddings + tower.size("num_hidden_layers", 24) * _block(width, ffn) + 2 * _norm(width)
 
 
 def siglip_with_projector(tower: Tower) -> int:
@@ -136,6 +155,7 @@ class Wrapper:
 
 WRAPPERS: dict[str, Wrapper] = {
     "llava": Wrapper("llama", clip_with_projector),
+    "phi3_v": Wrapper("phi3", phi3_vision),
     "gemma3": Wrapper("gemma3_text", siglip_with_projector, tied=True),
     "llama4": Wrapper("llama4_text", llama4_tower, text_ties=True),
     "mistral3": Wrapper("mistral", pixtral_with_projector, tied=True),
