@@ -181,7 +181,7 @@ def elementwise_s(
     mixing = 6.0 * attention.heads * attention.value_dim if attention.gate_dim else 0.0
     if layer.mixer is not None:
         mixing += 2.0 * layer.mixer.pointwise_traffic
-    permuted = 8.0 * mlp.top_k * mlp.dispatched_width(model.hidden)
+    permuted: Any = 8.0 * mlp.top_k * mlp.dispatched_width(model.hidden)
     permuted = permuted / np.where(plans.sequence_parallel, plans.tp, 1)
     per_token = stream + (rotary + mixing + inner) / plans.tp + permuted
     traffic = local_tokens(workload, plans) * per_token * device.element_bytes / 2

@@ -64,7 +64,9 @@ class Attention:
         """The projections of one layer; the attention core itself has no weights."""
         if self.kind == "none":
             return ()
-        out = (Linear("attn_out", self.heads * self.value_dim, hidden, "row", self.heads, self.out_bias),)
+        out: tuple[Linear, ...] = (
+            Linear("attn_out", self.heads * self.value_dim, hidden, "row", self.heads, self.out_bias),
+        )
         if self.gate_dim:
             gate = Linear("attn_gate", hidden, self.heads * self.gate_dim, "column", self.heads, self.qkv_bias)
             out = (gate, *out)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-
 from meshwright.spec.linear import Linear
 from meshwright.spec.mixers.base import Mixer
 
@@ -139,4 +137,4 @@ class LinearAttention(Mixer):
         return convolved + (3.0 if self.gate is not None else 2.0) * self.values
 
     def summed_elements(self, tp: Any) -> Any:
-        return np.where(np.asarray(tp) > 1, 1.0 if self.norm == "joint" else 0.0, 0.0)
+        return (tp > 1) * (1.0 if self.norm == "joint" else 0.0)

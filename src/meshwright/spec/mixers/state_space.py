@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from meshwright.spec.linear import Linear
 from meshwright.spec.mixers.base import Mixer
 
@@ -77,7 +75,7 @@ class Mamba(Mixer):
 
     def summed_elements(self, tp: Any) -> Any:
         # what selects the state is computed from all channels
-        return np.full_like(np.asarray(tp, dtype=float), self.dt_rank + 2 * self.state)
+        return 0.0 * tp + self.dt_rank + 2 * self.state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,4 +160,4 @@ class Mamba2(Mixer):
 
     def summed_elements(self, tp: Any) -> Any:
         # a group's norm that lies on several ranks needs the sum of their squares
-        return np.where(np.asarray(tp) > (self.groups or self.heads), 1.0 if self.normed else 0.0, 0.0)
+        return (tp > (self.groups or self.heads)) * (1.0 if self.normed else 0.0)
