@@ -11,7 +11,7 @@ import small_jobs as small
 from small_jobs import SOFTWARE
 
 from meshwright.cost.compute import Device, attention_core_s, elementwise_s, matmul_s, misalignment
-from meshwright.spec.layers import Linear
+from meshwright.spec.linear import Linear
 from meshwright.spec.plan import Plan
 from meshwright.spec.software import Software
 from meshwright.spec.workload import Training

@@ -113,6 +113,17 @@ def peculiar(model_type: str, config: dict[str, Any], heads: int, hidden: int, l
         return {"attention_types": [[["global", "local"], 1]] + [[["global"], layers - 2]] * (layers > 2)}
     if model_type in ("ministral", "hunyuan_v1_dense", "hunyuan_v1_moe", "nemotron"):
         return {"head_dim": config.get("head_dim", 16), "num_key_value_heads": config.get("num_key_value_heads", heads)}
+    if model_type in ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"):
+        groups = [1, 2, 4][layers % 3]
+        sizes = {"linear_num_key_heads": groups, "linear_num_value_heads": 2 * groups, "linear_key_head_dim": 6}
+        sizes |= {"linear_value_head_dim": 10} if heads == 4 else {}
+        kinds = ["full_attention" if index % 2 else "linear_attention" for index in range(layers)]
+        return sizes | ({"layer_types": kinds} if layers % 2 else {"full_attention_interval": 2})
+    if model_type == "nemotron_h":
+        pattern = "M*E-MEM*"[: layers + 1]
+        sizes = {"mamba_num_heads": 4, "mamba_head_dim": 6, "n_groups": [1, 2, 4][layers % 3], "ssm_state_size": 10}
+        switches = {"use_bias": heads == 4, "use_conv_bias": layers != 3, "moe_shared_expert_intermediate_size": 14}
+        return {"hybrid_override_pattern": pattern, "num_hidden_layers": len(pattern), **sizes, **switches}
     if model_type == "helium":
         return {"head_dim": hidden // heads}
     if model_type == "mimo_v2_flash":
@@ -139,6 +150,8 @@ TOWERS: dict[str, dict[str, list[Any]]] = {
     "mistral3": {"patch_size": [14], "head_dim": [8], "num_attention_heads": [4]},
     "qwen3_vl": {"deepstack_visual_indexes": [[], [0], [0, 1]], "num_position_embeddings": [16]},
     "qwen3_vl_moe": {"deepstack_visual_indexes": [[0]], "num_position_embeddings": [16]},
+    "qwen3_5": {"num_position_embeddings": [16]},
+    "qwen3_5_moe": {"num_position_embeddings": [16]},
     "qwen2_5_vl": {"patch_size": [8, 14], "fullatt_block_indexes": [[1]]},
 }
 

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from meshwright.cost.compute import Device, attention_core_s, casts_s, elementwise_s, matmul_s, product_s
+from meshwright.cost.mixers import mixer_core_s
 from meshwright.cost.network import Network, Route
 from meshwright.program import traffic
 from meshwright.program.placement import Placement
 from meshwright.program.traffic import Call
-from meshwright.spec.layers import Layer, Linear
+from meshwright.spec.layers import Layer
+from meshwright.spec.linear import Linear
 from meshwright.spec.model import Model
 from meshwright.spec.plan import RECOMPUTE_FULL, RECOMPUTE_SELECTIVE, Array, PlanTable
 from meshwright.spec.software import Software
@@ -111,6 +113,9 @@ def layer_time(setting: Setting, layer: Layer) -> PieceTime:
     device = setting.device
     matmul, matmul_input, matmul_weight = _matmuls_s(setting, layer.linears(model.hidden))
     core, core_backward = attention_core_s(device, software, layer, workload, plans)
+    if layer.mixer is not None:
+        recurrence, recurrence_backward = mixer_core_s(device, software, layer.mixer, workload, plans)
+        core, core_backward = core + recurrence, core_backward + recurrence_backward
     elementwise = elementwise_s(device, software, model, layer, workload, plans)
     casts, casts_backward = casts_s(device, software, model, layer, workload, plans)
     forward = matmul + casts + core + elementwise
@@ -220,6 +225,8 @@ def layer_parameters(model: Model, layer: Layer, plans: PlanTable) -> tuple[Arra
             expert = expert + held * linear.experts / plans.ep
         else:
             dense = dense - linear.num_parameters + held
+    if layer.mixer is not None:
+        dense = dense - layer.mixer.split_parameters * (1 - 1 / plans.tp)
     return np.asarray(dense), np.asarray(expert)
 
 

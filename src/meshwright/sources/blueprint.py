@@ -13,6 +13,7 @@ from typing import Any, Literal
 from meshwright.sources import checks
 from meshwright.spec.errors import InputError
 from meshwright.spec.layers import MLP, Attention, Layer
+from meshwright.spec.mixers import Mixer
 from meshwright.spec.model import Model, NormKind, PositionKind
 
 QKNorm = Literal["none", "head", "width"]
@@ -48,14 +49,15 @@ class Experts:
     bias: bool = False
     router_bias: bool = False
     extra: int = 0
+    latent: int = 0
 
 
 @dataclass(frozen=True)
 class Blueprint:
     """A model in facts.
 
-    `windows` holds one window per layer (0: full), or nothing where all see everything. `overrides` replaces facts of
-    single layers.
+    `windows` holds one window per layer (0: full), or nothing where all see everything. A `mixer` stands beside
+    attention, or, with `attention` off, in its place. `overrides` replaces facts of single layers.
     """
 
     name: str
@@ -91,6 +93,8 @@ class Blueprint:
     sinks: bool = False
     attention: bool = True
     attention_extra: int = 0
+    attention_gate: int = 0
+    mixer: Mixer | None = None
     mlp_extra: int = 0
     latent: Latent | None = None
     experts: Experts | None = None
@@ -186,6 +190,7 @@ def _layer(facts: Blueprint, window: int, sparse: bool) -> Layer:
         norms=facts.norms,
         norm_parameters=facts.norms * facts.norm_width,
         parallel=facts.parallel,
+        mixer=facts.mixer,
     )
 
 
@@ -211,6 +216,7 @@ def _attention(facts: Blueprint, window: int) -> Attention:
             rope_head_dim=latent.rope_dim,
             index_heads=latent.index_heads,
             index_head_dim=latent.index_head_dim,
+            gate_dim=facts.attention_gate,
         )
     normed = {"none": 0, "head": 2, "width": facts.heads + facts.kv_heads}[facts.qk_norm] * facts.head_dim
     return Attention(
@@ -225,6 +231,7 @@ def _attention(facts: Blueprint, window: int) -> Attention:
         qk_norm=facts.qk_norm != "none",
         extra_parameters=extra + normed * (2 if facts.qk_norm_bias else 1),
         chunked=facts.chunked and window > 0,
+        gate_dim=facts.attention_gate,
     )
 
 
@@ -248,4 +255,5 @@ def _sparse_mlp(facts: Blueprint) -> MLP:
         shared_gate=experts.shared_gate,
         router_bias=experts.router_bias,
         extra_parameters=facts.mlp_extra + experts.extra,
+        latent=experts.latent,
     )

@@ -104,7 +104,8 @@ class Model:
         return sum(per_kind[layer] for layer in self.layers) + self.vocab * (self.embedding_dim or self.hidden)
 
     def flops_per_token(self, seq_len: int, causal: bool = False) -> float:
-        """Model FLOPs of forward and backward per token: 6 per matmul weight and 12 per head width and key.
+        """Model FLOPs of forward and backward per token: 6 per matmul weight, 12 per head width and key, and three
+        times what a recurrent mixer's recurrence takes forward.
 
         Chowdhery et al. 2022 (PaLM), appendix B: every query counts all `seq_len` keys (or its window), although a
         causal kernel needs half of them; published MFU follows this. `causal=True` counts only the pairs that are
@@ -117,4 +118,6 @@ class Model:
                 full = float(min(seq_len, core.window or seq_len))
                 keys = core.mean_keys(seq_len) if causal else full
                 attention += 6.0 * keys * core.heads * (core.head_dim + core.value_dim)
+            if layer.mixer is not None:
+                attention += 3.0 * layer.mixer.recurrent_flops
         return 6.0 * self.matmul_parameters + attention

@@ -22,6 +22,13 @@ qwen3_moe         2048 24 32 6144 151936 32768 kv_heads=4 window=4096 experts=12
 qwen2_5_vl_text   8192 80 64 29568 152064 32768 kv_heads=8 window=4096 window_from=80
 qwen3_vl_text     4096 32 32 22016 151936 128000 kv_heads=32 head_dim=128
 qwen3_vl_moe_text 2048 24 16 5632 151936 128000 kv_heads=16 experts=60 top_k=4 expert_ffn=1408
+qwen3_next        2048 48 16 5632 151936 32768 kv_heads=2 head_dim=256
+                  experts=512 top_k=10 expert_ffn=512 shared_ffn=512
+qwen3_5_text      4096 32 16 12288 248320 32768 kv_heads=4 head_dim=256
+qwen3_5_moe_text  2048 40 16 - 248320 32768 kv_heads=2 head_dim=256
+                  experts=256 top_k=8 expert_ffn=512 shared_ffn=512
+nemotron_h        4096 4 32 21504 131072 4096 kv_heads=8 head_dim=128
+                  experts=8 top_k=2 expert_ffn=7688 shared_ffn=7688
 gemma             3072 28 16 24576 256000 8192 kv_heads=16 head_dim=256
 gemma2            2304 26 8 9216 256000 8192 kv_heads=4 head_dim=256 window=4096
 vaultgemma        2304 26 8 9216 256000 8192 kv_heads=4 head_dim=256 window=4096

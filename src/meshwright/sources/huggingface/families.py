@@ -34,8 +34,8 @@ SharedRule = Literal["none", "count", "width", "one", "count_dense"]
 """Width of the shared experts: n of the routed width; a width of its own; one of the dense width; n of those."""
 
 
-UnevenRule = Literal["none", "blocks", "sliding_heads"]
-"""How single layers differ beyond windows and experts; see `uneven`."""
+UnevenRule = Literal["none", "blocks", "sliding_heads", "delta_rule", "single_blocks"]
+"""How single layers differ beyond windows and experts; see `uneven` and, for recurrent layers, `mixers`."""
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,11 @@ NAMES: dict[str, tuple[str, ...]] = {
     "top_k": ("num_experts_per_tok", "moe_topk", "moe_k", "moe_top_k", "ffn_config.moe_top_k", "num_experts_per_token"),
     "expert_ffn": ("moe_intermediate_size", "expert_ffn_hidden_size", "ffn_config.ffn_hidden_size"),
     "shared_experts": ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert"),
-    "shared_ffn": ("shared_expert_intermediate_size", "shared_intermediate_size"),
+    "shared_ffn": (
+        "shared_expert_intermediate_size",
+        "shared_intermediate_size",
+        "moe_shared_expert_intermediate_size",
+    ),
     "first_dense": ("first_k_dense_replace", "num_dense_layers"),
     "sparse_step": ("decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_interval"),
     "sparse_start": ("moe_layer_start_index",),

@@ -19,6 +19,9 @@ _LLAMA = Family("LlamaForCausalLM", qkv_bias=ATTENTION_BIAS, out_bias=ATTENTION_
 _MISTRAL = Family("MistralForCausalLM", windows="all")
 _QWEN2 = Family("Qwen2ForCausalLM", qkv_bias=True, windows="from_layer", window_gate=SLIDES)
 _QWEN3 = _QWEN2.like("Qwen3ForCausalLM", qkv_bias=ATTENTION_BIAS, out_bias=ATTENTION_BIAS, qk_norm="head")
+_QWEN3_NEXT = _QWEN3.like(
+    "Qwen3NextForCausalLM", windows="none", sparse="step", shared="width", shared_gate=True, uneven="delta_rule"
+)
 _GEMMA = Family("GemmaForCausalLM", tied=True, qkv_bias=ATTENTION_BIAS, out_bias=ATTENTION_BIAS)
 _GEMMA2 = _GEMMA.like("Gemma2ForCausalLM", norms=4, windows="alternate")
 _GPT2 = Family(
@@ -141,6 +144,18 @@ TABLE: dict[str, Family] = {
     ),
     "qwen3": _QWEN3,
     "qwen3_moe": _QWEN3.like("Qwen3MoeForCausalLM", windows="all", sparse="step"),
+    "qwen3_next": _QWEN3_NEXT,
+    "qwen3_5_text": _QWEN3_NEXT.like("Qwen3_5ForCausalLM", sparse="none", shared="none", shared_gate=False),
+    "qwen3_5_moe_text": _QWEN3_NEXT.like("Qwen3_5MoeForCausalLM", sparse="all"),
+    "nemotron_h": Family(
+        "NemotronHForCausalLM",
+        gated=False,
+        mlp_bias=MLP_BIAS,
+        position="none",
+        sparse="all",
+        shared="width",
+        uneven="single_blocks",
+    ),
     "qwen2_5_vl_text": _QWEN2,
     "qwen3_vl_text": _QWEN3.like("Qwen3VLTextModel", windows="none"),
     "qwen3_vl_moe_text": _QWEN3.like("Qwen3VLMoeTextModel", windows="none", sparse="step"),

@@ -101,17 +101,25 @@ def pixtral_with_projector(tower: Tower) -> int:
 
 
 def qwen3_tower(tower: Tower) -> int:
-    """Qwen3-VL: positions, mergers of two matrices, and further mergers that feed early layers of the stack."""
+    """Qwen3-VL: the tower of Qwen3.5, and further mergers that feed early layers of the stack."""
+    width = tower.size("hidden_size", 1152)
+    merged = width * tower.size("spatial_merge_size", 2) ** 2
+    deep = tower.vision.get("deepstack_visual_indexes", [8, 16, 24])
+    count = len(checks.listed(tower.where, "vision_config.deepstack_visual_indexes", deep))
+    merger = _linear(merged, merged) + _linear(merged, tower.size("out_hidden_size", 3584))
+    return qwen3_5_tower(tower) + count * (_norm(merged) + merger)
+
+
+def qwen3_5_tower(tower: Tower) -> int:
+    """Qwen3.5: positions, a stack of plain blocks, and a merger of two matrices."""
     width, ffn = tower.size("hidden_size", 1152), tower.size("intermediate_size", 4304)
     temporal, out = tower.size("temporal_patch_size", 2), tower.size("out_hidden_size", 3584)
     embeddings = _patches(tower, width, tower.size("patch_size", 16), "in_channels") * temporal + width
     embeddings += tower.size("num_position_embeddings", 2304) * width
     merged = width * tower.size("spatial_merge_size", 2) ** 2
     merger = _linear(merged, merged) + _linear(merged, out)
-    deep = tower.vision.get("deepstack_visual_indexes", [8, 16, 24])
-    count = len(checks.listed(tower.where, "vision_config.deepstack_visual_indexes", deep))
     stack = tower.size("depth", 27) * _block(width, ffn)
-    return embeddings + stack + _norm(width) + merger + count * (_norm(merged) + merger)
+    return embeddings + stack + _norm(width) + merger
 
 
 def qwen2_5_tower(tower: Tower) -> int:
@@ -161,6 +169,8 @@ WRAPPERS: dict[str, Wrapper] = {
     "mistral3": Wrapper("mistral", pixtral_with_projector, tied=True),
     "qwen3_vl": Wrapper("qwen3_vl_text", qwen3_tower),
     "qwen3_vl_moe": Wrapper("qwen3_vl_moe_text", qwen3_tower),
+    "qwen3_5": Wrapper("qwen3_5_text", qwen3_5_tower),
+    "qwen3_5_moe": Wrapper("qwen3_5_moe_text", qwen3_5_tower),
     "qwen2_5_vl": Wrapper("qwen2_5_vl_text", qwen2_5_tower),
 }
 """Multimodal model_types whose towers are counted."""

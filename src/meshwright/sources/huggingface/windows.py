@@ -15,6 +15,8 @@ CHUNKED = ("chunked_attention",)
 
 def windows(keys: Keys, family: Family, layers: int) -> tuple[int, ...]:
     """One window per layer, 0 where a layer sees everything before it; empty where all layers do."""
+    if family.uneven in ("delta_rule", "single_blocks"):
+        return ()
     kinds = _kinds(keys, layers)
     if family.windows == "none" and not kinds or _is_off(keys, family):
         return ()
