@@ -69,6 +69,9 @@ def with_single_blocks(keys: Keys, facts: Blueprint) -> Blueprint:
     if odd:
         raise keys.refuse(f"layers of type {checks.shown(odd[0])} ({len(odd)} of {len(kinds)})")
     sparse = frozenset(index for index, kind in enumerate(kinds) if kind == "moe")
+    if sparse and facts.experts is None:
+        rule = f"at least 1, as {len(sparse)} of the {len(kinds)} layers are mixtures of experts"
+        raise checks.wrong(keys.where, "n_routed_experts", keys.raw("n_routed_experts"), rule)
     return replace(
         facts,
         layers=len(kinds),
