@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from meshwright.sources import checks
 from meshwright.spec.errors import InputError
-from meshwright.spec.layers import MLP, Attention, Layer
+from meshwright.spec.layers import MLP, Attention, Layer, Linear
 from meshwright.spec.model import Model, NormKind, PositionKind
 
 QKNorm = Literal["none", "head", "width"]
@@ -38,7 +38,8 @@ class Latent:
 
 @dataclass(frozen=True)
 class Experts:
-    """The mixture of experts of a sparse layer. `extra` counts its further parameters, such as a balancing bias."""
+    """The mixture of experts of a sparse layer. `extra` counts its further parameters, such as a balancing bias;
+    `own_extra` of them belong to each routed expert."""
 
     count: int
     top_k: int
@@ -48,6 +49,7 @@ class Experts:
     bias: bool = False
     router_bias: bool = False
     extra: int = 0
+    own_extra: int = 0
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,8 @@ class Blueprint:
     sinks: bool = False
     attention: bool = True
     attention_extra: int = 0
+    projections: tuple[Linear, ...] = ()
+    further: tuple[Linear, ...] = ()
     mlp_extra: int = 0
     latent: Latent | None = None
     experts: Experts | None = None
@@ -100,6 +104,9 @@ class Blueprint:
     chunked: bool = False
     overrides: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     extra: int = 0
+    embedding_extra: int = 0
+    head_extra: int = 0
+    not_planned: str = ""
     hub_ids: tuple[str, ...] = ()
     architecture: str = ""
     source: str = ""
@@ -129,9 +136,12 @@ def build(blueprint: Blueprint) -> Model:
         position_parameters=blueprint.position_rows * blueprint.hidden,
         embedding_norm_parameters=norm if blueprint.embedding_norm else 0,
         final_norm_parameters=norm if blueprint.final_norm else 0,
+        embedding_extra_parameters=blueprint.embedding_extra,
+        head_extra_parameters=blueprint.head_extra,
         head_bias=blueprint.head_bias,
         dropout=blueprint.dropout,
         extra_parameters=blueprint.extra,
+        not_planned=blueprint.not_planned,
         hub_ids=blueprint.hub_ids,
         architecture=blueprint.architecture,
         source=blueprint.source,
@@ -186,6 +196,7 @@ def _layer(facts: Blueprint, window: int, sparse: bool) -> Layer:
         norms=facts.norms,
         norm_parameters=facts.norms * facts.norm_width,
         parallel=facts.parallel,
+        further=facts.further,
     )
 
 
@@ -225,6 +236,7 @@ def _attention(facts: Blueprint, window: int) -> Attention:
         qk_norm=facts.qk_norm != "none",
         extra_parameters=extra + normed * (2 if facts.qk_norm_bias else 1),
         chunked=facts.chunked and window > 0,
+        projections=facts.projections,
     )
 
 
@@ -248,4 +260,5 @@ def _sparse_mlp(facts: Blueprint) -> MLP:
         shared_gate=experts.shared_gate,
         router_bias=experts.router_bias,
         extra_parameters=facts.mlp_extra + experts.extra,
+        expert_extra=experts.own_extra,
     )

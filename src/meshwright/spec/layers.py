@@ -77,6 +77,8 @@ class Attention:
     chunked: bool = False
     index_heads: int = 0
     index_head_dim: int = 0
+    projections: tuple[Linear, ...] = ()
+    """The projections where they are not those of the kind (keys that serve as values, compressed keys)."""
 
     @property
     def value_dim(self) -> int:
@@ -94,8 +96,8 @@ class Attention:
 
     def linears(self, hidden: int) -> tuple[Linear, ...]:
         """The projections of one layer; the attention core itself has no weights."""
-        if self.kind == "none":
-            return ()
+        if self.kind == "none" or self.projections:
+            return self.projections
         out = Linear("attn_out", self.heads * self.value_dim, hidden, "row", self.heads, self.out_bias)
         if self.kind == "mla":
             nope = self.head_dim - self.rope_head_dim
@@ -151,6 +153,8 @@ class MLP:
     shared_gate: bool = False
     router_bias: bool = False
     extra_parameters: int = 0
+    expert_extra: int = 0
+    """Of `extra_parameters`, those that belong to one routed expert (its scale)."""
 
     @property
     def is_moe(self) -> bool:
@@ -192,15 +196,18 @@ class Layer:
     norm_parameters: int = 0
     parallel: bool = False
     """Attention and MLP read the same input and are summed into the residual once (GPT-J, Falcon, Cohere)."""
+    further: tuple[Linear, ...] = ()
+    """Matrices that belong to neither attention nor MLP (gates of per-layer inputs, hyper-connections)."""
 
     def linears(self, hidden: int) -> tuple[Linear, ...]:
-        return self.attention.linears(hidden) + self.mlp.linears(hidden)
+        return self.attention.linears(hidden) + self.further + self.mlp.linears(hidden)
 
     def num_parameters(self, hidden: int) -> int:
         return self._vectors() + sum(linear.num_parameters for linear in self.linears(hidden))
 
     def active_parameters(self, hidden: int) -> int:
-        return self._vectors() + sum(linear.active_parameters for linear in self.linears(hidden))
+        idle = self.mlp.expert_extra * (self.mlp.experts - self.mlp.top_k)
+        return self._vectors() - idle + sum(linear.active_parameters for linear in self.linears(hidden))
 
     def _vectors(self) -> int:
         return self.norm_parameters + self.attention.extra_parameters + self.mlp.extra_parameters

@@ -16,9 +16,8 @@ _REASONS = {
     " nemotron_h granitemoehybrid lfm2 lfm2_moe",
     "its linear-attention layers": "qwen3_next qwen3_5 qwen3_5_text qwen3_5_moe qwen3_5_moe_text minimax kimi_linear"
     " olmo_hybrid bailing_hybrid",
-    "its compressed attention and hyper-connections": "deepseek_v4",
     "its heads per kind of layer": "step3p5 step3p7",
-    "its per-layer inputs and shared keys": "gemma3n gemma3n_text gemma4 gemma4_text",
+    "its MobileNet tower": "gemma3n",
     "its mixture of attention heads": "jetmoe",
     "its shortcut-connected double layers": "longcat_flash",
 }
