@@ -29,9 +29,10 @@ def estimate(model: Model, cluster: Cluster, workload: Training, plan: Plan, sof
     """Time, memory and traffic of one plan.
 
     A plan that breaks a rule is priced all the same, as near to what it says as can be computed; `problems` names
-    every broken rule and lacking memory with the smallest change that mends it. Raises InputError if the accelerator
-    has no unit for the workload's dtype.
+    every broken rule and lacking memory with the smallest change that mends it. Raises InputError for a model that is
+    counted only, or if the accelerator has no unit for the workload's dtype.
     """
+    check_planned(model)
     check_dtype(cluster, workload)
     job = Job(model, _used_part(cluster, plan), software, workload)
     problems = rules.problems(Job(model, cluster, software, workload), plan)
@@ -41,6 +42,14 @@ def estimate(model: Model, cluster: Cluster, workload: Training, plan: Plan, sof
     if not found.fits:
         problems = (*problems, _memory_problem(found, "" if problems else _smallest_change(job, plan)))
     return replace(found, problems=problems)
+
+
+def check_planned(model: Model) -> None:
+    """Raise InputError for a model whose parameters are counted, but whose cost is not known."""
+    if model.not_planned:
+        name = f"{model.name} ({model.architecture})" if model.architecture else model.name
+        counted = f"its {model.num_parameters:,} parameters are counted, but it can't be planned"
+        raise InputError(f"{counted}: {model.not_planned}", name)
 
 
 def check_dtype(cluster: Cluster, workload: Training) -> None:

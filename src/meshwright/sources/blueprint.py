@@ -13,6 +13,7 @@ from typing import Any, Literal
 from meshwright.sources import checks
 from meshwright.spec.errors import InputError
 from meshwright.spec.layers import MLP, Attention, Layer
+from meshwright.spec.linear import Linear
 from meshwright.spec.mixers import Mixer
 from meshwright.spec.model import Model, NormKind, PositionKind
 
@@ -39,7 +40,8 @@ class Latent:
 
 @dataclass(frozen=True)
 class Experts:
-    """The mixture of experts of a sparse layer. `extra` counts its further parameters, such as a balancing bias."""
+    """The mixture of experts of a sparse layer. `extra` counts its further parameters, such as a balancing bias;
+    `own_extra` of them belong to each routed expert."""
 
     count: int
     top_k: int
@@ -50,6 +52,7 @@ class Experts:
     router_bias: bool = False
     extra: int = 0
     latent: int = 0
+    own_extra: int = 0
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,8 @@ class Blueprint:
     attention_extra: int = 0
     attention_gate: int = 0
     mixer: Mixer | None = None
+    projections: tuple[Linear, ...] = ()
+    further: tuple[Linear, ...] = ()
     mlp_extra: int = 0
     latent: Latent | None = None
     experts: Experts | None = None
@@ -104,6 +109,9 @@ class Blueprint:
     chunked: bool = False
     overrides: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     extra: int = 0
+    embedding_extra: int = 0
+    head_extra: int = 0
+    not_planned: str = ""
     hub_ids: tuple[str, ...] = ()
     architecture: str = ""
     source: str = ""
@@ -133,9 +141,12 @@ def build(blueprint: Blueprint) -> Model:
         position_parameters=blueprint.position_rows * blueprint.hidden,
         embedding_norm_parameters=norm if blueprint.embedding_norm else 0,
         final_norm_parameters=norm if blueprint.final_norm else 0,
+        embedding_extra_parameters=blueprint.embedding_extra,
+        head_extra_parameters=blueprint.head_extra,
         head_bias=blueprint.head_bias,
         dropout=blueprint.dropout,
         extra_parameters=blueprint.extra,
+        not_planned=blueprint.not_planned,
         hub_ids=blueprint.hub_ids,
         architecture=blueprint.architecture,
         source=blueprint.source,
@@ -191,6 +202,7 @@ def _layer(facts: Blueprint, window: int, sparse: bool) -> Layer:
         norm_parameters=facts.norms * facts.norm_width,
         parallel=facts.parallel,
         mixer=facts.mixer,
+        further=facts.further,
     )
 
 
@@ -232,6 +244,7 @@ def _attention(facts: Blueprint, window: int) -> Attention:
         extra_parameters=extra + normed * (2 if facts.qk_norm_bias else 1),
         chunked=facts.chunked and window > 0,
         gate_dim=facts.attention_gate,
+        projections=facts.projections,
     )
 
 
@@ -256,4 +269,5 @@ def _sparse_mlp(facts: Blueprint) -> MLP:
         router_bias=experts.router_bias,
         extra_parameters=facts.mlp_extra + experts.extra,
         latent=experts.latent,
+        expert_extra=experts.own_extra,
     )

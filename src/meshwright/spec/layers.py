@@ -45,6 +45,8 @@ class Attention:
     index_head_dim: int = 0
     gate_dim: int = 0
     """Width per head of the gate that multiplies the output before its last matrix; 0: there is none."""
+    projections: tuple[Linear, ...] = ()
+    """The projections where they are not those of the kind (keys that serve as values, compressed keys)."""
 
     @property
     def value_dim(self) -> int:
@@ -62,8 +64,8 @@ class Attention:
 
     def linears(self, hidden: int) -> tuple[Linear, ...]:
         """The projections of one layer; the attention core itself has no weights."""
-        if self.kind == "none":
-            return ()
+        if self.kind == "none" or self.projections:
+            return self.projections
         out: tuple[Linear, ...] = (
             Linear("attn_out", self.heads * self.value_dim, hidden, "row", self.heads, self.out_bias),
         )
@@ -126,6 +128,8 @@ class MLP:
     extra_parameters: int = 0
     latent: int = 0
     """Width to which tokens are projected for the routed experts, and back (latent experts); 0: the stream's own."""
+    expert_extra: int = 0
+    """Of `extra_parameters`, those that belong to one routed expert (its scale)."""
 
     @property
     def is_moe(self) -> bool:
@@ -178,6 +182,8 @@ class Layer:
     parallel: bool = False
     """Attention and MLP read the same input and are summed into the residual once (GPT-J, Falcon, Cohere)."""
     mixer: Mixer | None = None
+    further: tuple[Linear, ...] = ()
+    """Matrices that belong to neither attention nor MLP (gates of per-layer inputs, hyper-connections)."""
 
     @property
     def mixes(self) -> bool:
@@ -192,13 +198,14 @@ class Layer:
 
     def linears(self, hidden: int) -> tuple[Linear, ...]:
         mixer = () if self.mixer is None else self.mixer.linears(hidden)
-        return self.attention.linears(hidden) + mixer + self.mlp.linears(hidden)
+        return self.attention.linears(hidden) + mixer + self.further + self.mlp.linears(hidden)
 
     def num_parameters(self, hidden: int) -> int:
         return self._vectors() + sum(linear.num_parameters for linear in self.linears(hidden))
 
     def active_parameters(self, hidden: int) -> int:
-        return self._vectors() + sum(linear.active_parameters for linear in self.linears(hidden))
+        idle = self.mlp.expert_extra * (self.mlp.experts - self.mlp.top_k)
+        return self._vectors() - idle + sum(linear.active_parameters for linear in self.linears(hidden))
 
     def _vectors(self) -> int:
         mixer = 0 if self.mixer is None else self.mixer.split_parameters + self.mixer.whole_parameters

@@ -35,10 +35,15 @@ class Model:
     position_parameters: int = 0
     embedding_norm_parameters: int = 0
     final_norm_parameters: int = 0
+    embedding_extra_parameters: int = 0
+    """Further tables and projections before the first layer (per-layer inputs, rows for images)."""
+    head_extra_parameters: int = 0
     head_bias: bool = False
     dropout: bool = False
     extra_parameters: int = 0
     """Parameters beside the text stack (towers, projectors), counted but not planned."""
+    not_planned: str = ""
+    """Why the model is counted only: what its cost would need and is not known here; empty where it is planned."""
     hub_ids: tuple[str, ...] = ()
     architecture: str = ""
     source: str = ""
@@ -71,7 +76,8 @@ class Model:
         """Token and position tables, the norm after them and the projection into the stack."""
         width = self.embedding_dim or self.hidden
         projection = width * self.hidden if width != self.hidden else 0
-        return self.vocab * width + projection + self.position_parameters + self.embedding_norm_parameters
+        beside = self.position_parameters + self.embedding_norm_parameters + self.embedding_extra_parameters
+        return self.vocab * width + projection + beside
 
     @property
     def head_parameters(self) -> int:
@@ -79,7 +85,8 @@ class Model:
         width = self.embedding_dim or self.hidden
         projection = width * self.hidden if width != self.hidden else 0
         matrix = 0 if self.tied_embeddings else self.vocab * width
-        return self.final_norm_parameters + projection + matrix + (self.vocab if self.head_bias else 0)
+        beside = self.final_norm_parameters + self.head_extra_parameters
+        return beside + projection + matrix + (self.vocab if self.head_bias else 0)
 
     @cached_property
     def num_parameters(self) -> int:

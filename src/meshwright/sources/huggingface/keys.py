@@ -54,7 +54,15 @@ NAMES: dict[str, tuple[str, ...]] = {
         "moe_num_experts",
         "ffn_config.moe_num_experts",
     ),
-    "top_k": ("num_experts_per_tok", "moe_topk", "moe_k", "moe_top_k", "ffn_config.moe_top_k", "num_experts_per_token"),
+    "top_k": (
+        "num_experts_per_tok",
+        "moe_topk",
+        "moe_k",
+        "moe_top_k",
+        "ffn_config.moe_top_k",
+        "num_experts_per_token",
+        "top_k_experts",
+    ),
     "expert_ffn": ("moe_intermediate_size", "expert_ffn_hidden_size", "ffn_config.ffn_hidden_size"),
     "shared_experts": ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert"),
     "shared_ffn": (

@@ -37,20 +37,21 @@ def model_from_config(values: Mapping[str, Any], where: str = "config.json", nam
     refuse_other_kinds(values, where, architecture)
     parts = parts_of(values, where, model_type, architecture)
     text = parts.text
-    if parts.model_type and model_type_of(text, where) not in TABLE:
+    inner = model_type_of(text, where)
+    # a text stack without a name of its own, or with one that only says which wrapper it is for
+    if parts.model_type and inner not in TABLE and (text is values or inner.startswith(model_type) or not inner):
         text = {**text, "model_type": parts.model_type}
-    row, notes = row_of(text, where)
+    row, notes = row_of(text, where, architecture if parts.text is not values else "")
     family = TABLE[row]
     keys = Keys(text, where, architecture or family.architecture, DEFAULTS.get(row, {}), parts.whole)
     facts = blueprint(keys, family, name or architecture)
-    beside = beside_parameters(parts, values, where, facts.hidden)
-    own_tie = tied(parts, values, where)
+    beside = beside_parameters(parts, values, where, facts.hidden, keys.architecture)
     if beside:
         notes = (*notes, f"{beside:,} parameters beside the text stack are counted, but not planned")
     return build(
         replace(
             facts,
-            tied=facts.tied if own_tie is None else own_tie,
+            tied=tied(parts, values, where, facts.tied),
             extra=beside,
             notes=(*notes, *_quantised(values, where), *facts.notes),
         )

@@ -15,9 +15,8 @@ _REASONS = {
     "its state-space layers": "mamba mamba2 falcon_mamba rwkv xlstm recurrent_gemma jamba bamba zamba zamba2 falcon_h1"
     " granitemoehybrid lfm2 lfm2_moe",
     "its linear-attention layers": "minimax kimi_linear olmo_hybrid bailing_hybrid",
-    "its compressed attention and hyper-connections": "deepseek_v4",
     "its heads per kind of layer": "step3p5 step3p7",
-    "its per-layer inputs and shared keys": "gemma3n gemma3n_text gemma4 gemma4_text",
+    "its MobileNet tower": "gemma3n",
     "its mixture of attention heads": "jetmoe",
     "its shortcut-connected double layers": "longcat_flash",
 }
