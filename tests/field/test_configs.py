@@ -20,7 +20,6 @@ REFUSED = {
     "nvidia__NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": "NemotronHForCausalLM",
     "stepfun-ai__Step-3.7-Flash": "Step3p7FlashForCausalLM",
     "Qwen__Qwen3-Next-80B-A3B-Instruct-FP8": "Qwen3NextForCausalLM",
-    "google-bert__bert-large-uncased-wwm": "BertForMaskedLM",
     "microsoft__Phi-3.5-vision": "Phi3VForCausalLM",
     "openai__whisper-tiny": "WhisperForConditionalGeneration",
     "meta-llama__Llama-3.2-90B-Vision-Instruct": "MllamaForConditionalGeneration",

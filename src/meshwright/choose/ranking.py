@@ -13,7 +13,7 @@ from meshwright.choose.objective import OBJECTIVES, sizes
 from meshwright.choose.reasons import Rejection, reasons, rejections
 from meshwright.choose.search import Found, fillable, search
 from meshwright.choose.space import Fixed
-from meshwright.cost.estimate import check_dtype, estimate
+from meshwright.cost.estimate import check_dtype, check_planned, estimate
 from meshwright.spec.cluster import Cluster
 from meshwright.spec.errors import UnknownName
 from meshwright.spec.estimate import Estimate
@@ -69,6 +69,7 @@ def choose(
     started = time.perf_counter()
     if objective not in OBJECTIVES:
         raise UnknownName("objective", objective, OBJECTIVES, "--objective")
+    check_planned(model)
     check_dtype(cluster, workload)
     job = Job(model, cluster, software, workload)
     pins = checked(fixed or {})

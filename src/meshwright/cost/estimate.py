@@ -30,8 +30,9 @@ def estimate(model: Model, cluster: Cluster, workload: Training, plan: Plan, sof
 
     A plan that breaks a rule is priced all the same, as near to what it says as can be computed; `problems` names
     every broken rule and lacking memory with the smallest change that mends it. Raises InputError if the accelerator
-    has no unit for the workload's dtype.
+    has no unit for the workload's dtype, or if the model isn't planned.
     """
+    check_planned(model)
     check_dtype(cluster, workload)
     job = Job(model, _used_part(cluster, plan), software, workload)
     problems = rules.problems(Job(model, cluster, software, workload), plan)
@@ -40,6 +41,12 @@ def estimate(model: Model, cluster: Cluster, workload: Training, plan: Plan, sof
     if not found.fits:
         problems = (*problems, _memory_problem(found, "" if problems else _smallest_change(job, plan)))
     return replace(found, problems=problems)
+
+
+def check_planned(model: Model) -> None:
+    """Raise InputError if the cost model has no price for the model."""
+    if model.not_planned:
+        raise InputError(f"{model.name} is counted, but not planned: {model.not_planned}", model.source)
 
 
 def check_dtype(cluster: Cluster, workload: Training) -> None:
