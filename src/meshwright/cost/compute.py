@@ -137,7 +137,7 @@ def misalignment(software: Software, width: Any) -> Any:
 def attention_core_s(
     device: Device, software: Software, layer: Layer, workload: Training, plans: PlanTable
 ) -> tuple[Array, Array]:
-    """(forward, backward) seconds of softmax(QKᵀ)V for one micro-batch, causal; with context parallelism every rank has
+    """(forward, backward) seconds of softmax(QKᵀ)V for one micro-batch; with context parallelism every rank has
     an even share of the pairs (zigzag order), which a ring computes chunk by chunk."""
     attention = layer.attention
     if attention.kind == "none":

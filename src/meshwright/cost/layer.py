@@ -257,7 +257,8 @@ def embedding_time(setting: Setting) -> PieceTime:
 
 
 def head_time(setting: Setting) -> PieceTime:
-    """Final norm, LM head (never in fp8) and the vocabulary-parallel loss with its traffic over the logits."""
+    """Final norm, the head's transform on every tensor-parallel rank alike, LM head (never in fp8) and the
+    vocabulary-parallel loss with its traffic over the logits."""
     model, software, plans = setting.model, setting.software, setting.plans
     tokens = traffic.local_tokens(setting.workload, plans)
     vocab = traffic.padded_vocab(model, software, plans.tp)
@@ -266,6 +267,15 @@ def head_time(setting: Setting) -> PieceTime:
     forward, input_gradient, weight_gradient = product_s(
         setting.device, software, tokens, width, share, setting.device.half_flops_per_s
     )
+    if model.head_transform_parameters:
+        rows = tokens / np.where(plans.sequence_parallel, plans.tp, 1)
+        out = np.asarray(model.head_transform_parameters / model.hidden)
+        inner = product_s(setting.device, software, rows, model.hidden, out, setting.device.half_flops_per_s)
+        forward, input_gradient, weight_gradient = (
+            forward + inner[0],
+            input_gradient + inner[1],
+            weight_gradient + inner[2],
+        )
     _, held, _ = end_parameters(model, software, plans)
     loss = tokens * share * (software.logit_saved_bytes + software.logit_peak_bytes) / setting.device.bytes_per_s
     calls = traffic.head_calls(model, setting.workload, plans)

@@ -23,7 +23,8 @@ class Attention:
     its own block of `window` positions up to itself. For MLA, `head_dim` is the query/key width per head (without and
     with rotary part together), `v_head_dim` the value width. `extra_parameters` counts what is not a matrix: q/k norms,
     sinks, relative-position tables; it is replicated over tensor-parallel ranks. An indexer (`index_heads` > 0)
-    scores all keys before it and leaves each query its `window` best (DeepSeek-V3.2, section 2.1).
+    scores all keys before it and leaves each query its `window` best (DeepSeek-V3.2, section 2.1). Where attention
+    isn't `causal` (encoders), a query sees keys to both sides, with a window half of it to each.
     """
 
     heads: int
@@ -47,6 +48,7 @@ class Attention:
     """Width per head of the gate that multiplies the output before its last matrix; 0: there is none."""
     projections: tuple[Linear, ...] = ()
     """The projections where they are not those of the kind (keys that serve as values, compressed keys)."""
+    causal: bool = True
 
     @property
     def value_dim(self) -> int:
@@ -54,6 +56,8 @@ class Attention:
 
     def mean_keys(self, seq_len: int) -> float:
         """Mean number of keys that a query sees in a sequence of `seq_len` tokens."""
+        if not self.causal:
+            return 2 * mean_keys(seq_len, self.window // 2 + 1 if self.window else 0) - 1
         if self.chunked and 0 < self.window < seq_len:
             return _mean_keys_in_chunks(seq_len, self.window)
         return mean_keys(seq_len, self.window)

@@ -11,11 +11,12 @@ from meshwright.sources import checks
 from meshwright.sources.blueprint import build
 from meshwright.sources.huggingface.decoder import blueprint
 from meshwright.sources.huggingface.defaults import DEFAULTS
+from meshwright.sources.huggingface.encoder import encoder, encoder_row
 from meshwright.sources.huggingface.file import find_config, read_json
 from meshwright.sources.huggingface.keys import Keys
 from meshwright.sources.huggingface.lookup import architecture_of, model_type_of, row_of
 from meshwright.sources.huggingface.multimodal import beside_parameters, parts_of, tied
-from meshwright.sources.huggingface.refused import refuse_other_kinds
+from meshwright.sources.huggingface.refused import refuse_other_files, refuse_other_kinds
 from meshwright.sources.huggingface.table import TABLE
 from meshwright.spec.model import Model
 
@@ -34,6 +35,11 @@ def model_from_config(values: Mapping[str, Any], where: str = "config.json", nam
     """The model that the contents of a config.json describe. `where` names the source in errors."""
     model_type = model_type_of(values, where)
     architecture = architecture_of(values, where) or model_type
+    row = encoder_row(values, model_type, architecture)
+    if row:
+        refuse_other_files(values, where)
+        found = encoder(values, where, row, architecture, name)
+        return replace(found, notes=(*found.notes, *_quantised(values, where)))
     refuse_other_kinds(values, where, architecture)
     parts = parts_of(values, where, model_type, architecture)
     text = parts.text
