@@ -21,7 +21,6 @@ REFUSED = {
     "stepfun-ai__Step-3.7-Flash": "Step3p7FlashForCausalLM",
     "Qwen__Qwen3-Next-80B-A3B-Instruct-FP8": "Qwen3NextForCausalLM",
     "microsoft__Phi-3.5-vision": "Phi3VForCausalLM",
-    "openai__whisper-tiny": "WhisperForConditionalGeneration",
     "meta-llama__Llama-3.2-90B-Vision-Instruct": "MllamaForConditionalGeneration",
 }
 """Configs of more than attention and MLP, and the architecture that the refusal must name."""

@@ -329,7 +329,7 @@ def test_an_unknown_class_is_refused_with_the_facts_that_are_missing(change: dic
     assert missing in caught.value.missing
 
 
-@pytest.mark.parametrize("model_type", ["t5", "mamba", "qwen3_next", "deepseek_v4", "nemotron_h", "gemma3n"])
+@pytest.mark.parametrize("model_type", ["prophetnet", "mamba", "qwen3_next", "deepseek_v4", "nemotron_h", "gemma3n"])
 def test_kinds_that_are_no_plain_decoder_are_refused_by_name(model_type: str) -> None:
     with pytest.raises(UnsupportedModel, match=model_type) as caught:
         llama(model_type=model_type, architectures="absent")

@@ -6,7 +6,7 @@ downstream knows an architecture by name.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Split = Literal["column", "row", "replicated"]
@@ -196,9 +196,13 @@ class Layer:
     norm_parameters: int = 0
     parallel: bool = False
     """Attention and MLP read the same input and are summed into the residual once (GPT-J, Falcon, Cohere)."""
+    cross: Attention | None = None
+    """Attention of a decoder's layer over the encoder's output."""
 
     def linears(self, hidden: int) -> tuple[Linear, ...]:
-        return self.attention.linears(hidden) + self.mlp.linears(hidden)
+        cross = () if self.cross is None else self.cross.linears(hidden)
+        over = tuple(replace(linear, name=f"cross_{linear.name}") for linear in cross)
+        return self.attention.linears(hidden) + over + self.mlp.linears(hidden)
 
     def num_parameters(self, hidden: int) -> int:
         return self._vectors() + sum(linear.num_parameters for linear in self.linears(hidden))
@@ -207,7 +211,8 @@ class Layer:
         return self._vectors() + sum(linear.active_parameters for linear in self.linears(hidden))
 
     def _vectors(self) -> int:
-        return self.norm_parameters + self.attention.extra_parameters + self.mlp.extra_parameters
+        cross = 0 if self.cross is None else self.cross.extra_parameters
+        return self.norm_parameters + self.attention.extra_parameters + cross + self.mlp.extra_parameters
 
 
 def mean_keys(seq_len: int, window: int) -> float:
