@@ -16,7 +16,6 @@ pytestmark = pytest.mark.field
 
 REFUSED = {
     "stepfun-ai__Step-3.7-Flash": "Step3p7FlashForCausalLM",
-    "openai__whisper-tiny": "WhisperForConditionalGeneration",
 }
 """Configs of more than attention and MLP, and the architecture that the refusal must name."""
 

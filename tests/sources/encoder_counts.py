@@ -16,6 +16,7 @@ import torch
 import transformers
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
+from meshwright.sources.huggingface.encoder_decoder import PAIRS
 from meshwright.sources.huggingface.encoders import ENCODERS
 
 TARGET = Path(__file__).with_suffix(".json")
@@ -86,6 +87,49 @@ def small_encoder(model_type: str, ending: str, pick: random.Random) -> dict[str
     return config | {"architectures": [ENCODERS[model_type].prefix + ending], "pad_token_id": 0}
 
 
+PAIR_CHOICES: dict[str, list[Any]] = {
+    "encoder_ffn_dim": [48, 100],
+    "decoder_ffn_dim": [48, 60],
+    "encoder_layers": [2, 3],
+    "decoder_layers": [2, 4],
+    "encoder_attention_heads": [4],
+    "decoder_attention_heads": [2, 4],
+    "num_layers": [2, 4],
+    "num_heads": [2, 4],
+    "d_ff": [48, 100],
+    "vocab_size": [96, 130],
+}
+PAIR_SWITCHES: dict[str, list[Any]] = {
+    "max_position_embeddings": [24, 40],
+    "max_source_positions": [20],
+    "max_target_positions": [24],
+    "num_mel_bins": [8, 80],
+    "num_decoder_layers": [None, 3],
+    "d_kv": [8, 16],
+    "feed_forward_proj": ["relu", "gated-gelu"],
+    "relative_attention_num_buckets": [8],
+    "encoder_attention_type": ["local", "transient-global"],
+    "num_experts": [4],
+    "router_bias": [True, False],
+    "num_sparse_encoder_layers": [0, 1, 2],
+    "num_sparse_decoder_layers": [0, 1],
+    "encoder_sparse_step": [0, 1, 2],
+    "decoder_sparse_step": [0, 2],
+    "tie_word_embeddings": [True, False],
+    "share_encoder_decoder_embeddings": [True, False],
+    "decoder_vocab_size": [None, 70],
+}
+
+
+def small_pair(model_type: str, pick: random.Random) -> dict[str, Any]:
+    """A tiny encoder-decoder; keys that its class has a default for are left out at random."""
+    fields = {field.name for field in dataclasses.fields(CONFIG_MAPPING[model_type])}
+    config: dict[str, Any] = {"d_model": pick.choice([32, 64])}
+    config |= {key: pick.choice(of) for key, of in PAIR_CHOICES.items() if key in fields}
+    config |= {key: pick.choice(of) for key, of in PAIR_SWITCHES.items() if key in fields and pick.random() < 0.7}
+    return config | {"architectures": [PAIRS[model_type].architecture], "pad_token_id": 0}
+
+
 def count(model_type: str, config: dict[str, Any]) -> int:
     """What the named class holds, tied tensors once."""
     built = CONFIG_MAPPING[model_type](**json.loads(json.dumps(config)))
@@ -102,6 +146,10 @@ def main(variants: int) -> None:
             for seed in range(variants + 2 if ending == "ForMaskedLM" else variants - 1):
                 config = small_encoder(model_type, ending, random.Random(f"{model_type}{ending}{seed}"))
                 rows.append({"parameters": count(model_type, config), "config": {"model_type": model_type, **config}})
+    for model_type in PAIRS:
+        for seed in range(2 * variants):
+            config = small_pair(model_type, random.Random(f"{model_type}{seed}"))
+            rows.append({"parameters": count(model_type, config), "config": {"model_type": model_type, **config}})
     TARGET.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n", encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""Encoders count as their classes do, cost what attention to both sides costs, and never end in a traceback."""
+"""Encoders and encoder-decoders count as their classes do, and attention to both sides costs all pairs."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from meshwright.cost.estimate import check_planned
 from meshwright.sources.huggingface import model_from_config
+from meshwright.sources.huggingface.encoder_decoder import PAIRS
 from meshwright.sources.huggingface.encoders import ENCODERS
 from meshwright.sources.huggingface.refused import REFUSED
 from meshwright.sources.huggingface.table import TABLE
@@ -44,8 +45,9 @@ def test_every_class_counts_what_transformers_builds(row: dict[str, Any]) -> Non
 
 def test_every_class_in_the_table_has_frozen_counts() -> None:
     named = {family.prefix + ending for family in ENCODERS.values() for ending in family.heads}
+    named |= {family.architecture for family in PAIRS.values()}
     assert {row["config"]["architectures"][0] for row in COUNTS} == named
-    assert not set(ENCODERS) & (set(TABLE) | set(REFUSED))
+    assert not (set(ENCODERS) | set(PAIRS)) & (set(TABLE) | set(REFUSED))
 
 
 def test_without_a_class_the_masked_language_model_is_counted() -> None:
@@ -103,7 +105,7 @@ def test_shared_layers_are_counted_once_and_computed_each_time() -> None:
 def test_what_has_no_price_says_why(changes: dict[str, Any], reason: str) -> None:
     model = model_from_config(BERT | changes)
     assert model.num_parameters > 0
-    with pytest.raises(InputError, match=f"counted, but not planned: .*{reason}"):
+    with pytest.raises(InputError, match=f"are counted, but it can't be planned: .*{reason}"):
         check_planned(model)
     check_planned(replace(model, not_planned=""))
 
@@ -120,6 +122,43 @@ def test_a_missing_fact_is_named_with_the_class(changes: dict[str, Any], missing
     with pytest.raises(UnsupportedModel, match=missing) as caught:
         model_from_config(BERT | changes)
     assert caught.value.architecture.startswith("Bert")
+
+
+T5: dict[str, Any] = {
+    "model_type": "t5",
+    "d_model": 64,
+    "d_kv": 16,
+    "d_ff": 128,
+    "num_layers": 2,
+    "num_heads": 4,
+    "vocab_size": 100,
+}
+
+
+def test_flops_of_a_pair_of_stacks_by_hand() -> None:
+    model = model_from_config(T5)
+    # two encoder layers of one attention, two decoder layers of two, an MLP each, and the vocabulary
+    weights = (2 + 2 * 2) * 4 * 64**2 + 4 * 2 * 64 * 128 + 64 * 100
+    assert model.matmul_parameters == weights
+    pairs_of_a_query = 2 * 9 + 2 * (5 + 9)  # 9 tokens: both ways, causal, and all of the encoder's
+    assert model.flops_per_token(9, causal=True) == 6 * weights + 12 * 64 * pairs_of_a_query
+
+
+def test_a_pair_of_stacks_is_counted_but_not_planned() -> None:
+    with pytest.raises(InputError, match="counted, but not planned: its encoder and decoder"):
+        check_planned(model_from_config(T5))
+
+
+@pytest.mark.parametrize(
+    ("changes", "missing"),
+    [
+        ({"d_ff": None}, "d_ff"),
+        ({"architectures": ["T5EncoderModel"]}, "a class other than T5ForConditionalGeneration"),
+    ],
+)
+def test_a_missing_fact_of_a_pair_is_named(changes: dict[str, Any], missing: str) -> None:
+    with pytest.raises(UnsupportedModel, match=missing):
+        model_from_config(T5 | changes)
 
 
 ODD = st.one_of(

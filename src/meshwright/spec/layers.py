@@ -6,7 +6,7 @@ downstream knows an architecture by name. Recurrent mixers are in `mixers`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from meshwright.spec.linear import Linear
@@ -186,6 +186,8 @@ class Layer:
     parallel: bool = False
     """Attention and MLP read the same input and are summed into the residual once (GPT-J, Falcon, Cohere)."""
     mixer: Mixer | None = None
+    cross: Attention | None = None
+    """Attention of a decoder's layer over the encoder's output."""
     further: tuple[Linear, ...] = ()
     """Matrices that belong to neither attention nor MLP (gates of per-layer inputs, hyper-connections)."""
 
@@ -201,8 +203,10 @@ class Layer:
         return 1 if self.parallel else int(self.mixes) + int(feeds)
 
     def linears(self, hidden: int) -> tuple[Linear, ...]:
+        cross = () if self.cross is None else self.cross.linears(hidden)
+        over = tuple(replace(linear, name=f"cross_{linear.name}") for linear in cross)
         mixer = () if self.mixer is None else self.mixer.linears(hidden)
-        return self.attention.linears(hidden) + mixer + self.further + self.mlp.linears(hidden)
+        return self.attention.linears(hidden) + over + mixer + self.further + self.mlp.linears(hidden)
 
     def num_parameters(self, hidden: int) -> int:
         return self._vectors() + sum(linear.num_parameters for linear in self.linears(hidden))
@@ -213,7 +217,8 @@ class Layer:
 
     def _vectors(self) -> int:
         mixer = 0 if self.mixer is None else self.mixer.split_parameters + self.mixer.whole_parameters
-        return self.norm_parameters + self.attention.extra_parameters + mixer + self.mlp.extra_parameters
+        cross = 0 if self.cross is None else self.cross.extra_parameters
+        return self.norm_parameters + self.attention.extra_parameters + cross + mixer + self.mlp.extra_parameters
 
 
 def mean_keys(seq_len: int, window: int) -> float:

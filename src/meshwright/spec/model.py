@@ -129,8 +129,9 @@ class Model:
         """
         attention = 0.0
         for layer in self.layers:
-            core = layer.attention
-            if core.kind != "none":
+            for core in (layer.attention, *((layer.cross,) if layer.cross else ())):
+                if core.kind == "none":
+                    continue
                 full = float(min(seq_len, core.window or seq_len))
                 keys = core.mean_keys(seq_len) if causal else full
                 attention += 6.0 * keys * core.heads * (core.head_dim + core.value_dim)

@@ -12,6 +12,7 @@ from meshwright.sources.blueprint import build
 from meshwright.sources.huggingface.decoder import blueprint
 from meshwright.sources.huggingface.defaults import DEFAULTS
 from meshwright.sources.huggingface.encoder import encoder, encoder_row
+from meshwright.sources.huggingface.encoder_decoder import encoder_decoder, pair_row
 from meshwright.sources.huggingface.file import find_config, read_json
 from meshwright.sources.huggingface.keys import Keys
 from meshwright.sources.huggingface.lookup import architecture_of, model_type_of, row_of
@@ -39,6 +40,11 @@ def model_from_config(values: Mapping[str, Any], where: str = "config.json", nam
     if row:
         refuse_other_files(values, where)
         found = encoder(values, where, row, architecture, name)
+        return replace(found, notes=(*found.notes, *_quantised(values, where)))
+    pair = pair_row(model_type, architecture)
+    if pair:
+        refuse_other_files(values, where)
+        found = encoder_decoder(values, where, pair, architecture, name)
         return replace(found, notes=(*found.notes, *_quantised(values, where)))
     refuse_other_kinds(values, where, architecture)
     parts = parts_of(values, where, model_type, architecture)

@@ -9,8 +9,7 @@ from meshwright.spec.errors import InputError, UnsupportedModel
 
 _REASONS = {
     "a decoder (it is an encoder)": "clip siglip vit",
-    "its encoder": "t5 mt5 umt5 longt5 switch_transformers bart mbart pegasus marian blenderbot whisper prophetnet"
-    " encoder-decoder m2m_100 nllb-moe t5gemma",
+    "its encoder": "prophetnet encoder-decoder t5gemma",
     "its state-space layers": "mamba mamba2 falcon_mamba rwkv xlstm recurrent_gemma jamba bamba zamba zamba2 falcon_h1"
     " granitemoehybrid lfm2 lfm2_moe",
     "its linear-attention layers": "minimax kimi_linear olmo_hybrid bailing_hybrid",
