@@ -19,7 +19,6 @@ REFUSED = {
     "stepfun-ai__Step-3.7-Flash": "Step3p7FlashForCausalLM",
     "Qwen__Qwen3-Next-80B-A3B-Instruct-FP8": "Qwen3NextForCausalLM",
     "google-bert__bert-large-uncased-wwm": "BertForMaskedLM",
-    "microsoft__Phi-3.5-vision": "Phi3VForCausalLM",
     "openai__whisper-tiny": "WhisperForConditionalGeneration",
 }
 """Configs of more than attention and MLP, and the architecture that the refusal must name."""
@@ -31,6 +30,7 @@ PUBLISHED = {
     "huggyllama__llama-65b": 65_285_660_672,
     "internlm__internlm2_5-7b": 7_737_708_544,
     "microsoft__phi-1_5": 1_418_270_720,
+    "microsoft__Phi-3.5-vision": 4_146_621_440,
     "moonshotai__Kimi-K2-Instruct": 1_026_408_209_408,
     "nvidia__Llama-3_3-Nemotron-Super-49B-v1": 49_867_145_216,
     "Qwen__Qwen-1": 1_836_828_672,

@@ -14,6 +14,7 @@ from meshwright.sources import checks
 from meshwright.spec.errors import InputError
 from meshwright.spec.layers import MLP, Attention, Layer, Linear
 from meshwright.spec.model import Model, NormKind, PositionKind
+from meshwright.spec.stored import StoredWeights
 
 QKNorm = Literal["none", "head", "width"]
 """Norm over queries and keys: none, one weight per channel of a head (shared by all heads), or one per channel."""
@@ -107,6 +108,7 @@ class Blueprint:
     embedding_extra: int = 0
     head_extra: int = 0
     not_planned: str = ""
+    stored: StoredWeights | None = None
     hub_ids: tuple[str, ...] = ()
     architecture: str = ""
     source: str = ""
@@ -142,6 +144,7 @@ def build(blueprint: Blueprint) -> Model:
         dropout=blueprint.dropout,
         extra_parameters=blueprint.extra,
         not_planned=blueprint.not_planned,
+        stored=blueprint.stored,
         hub_ids=blueprint.hub_ids,
         architecture=blueprint.architecture,
         source=blueprint.source,

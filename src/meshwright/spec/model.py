@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Literal
 
 from meshwright.spec.layers import Layer
+from meshwright.spec.stored import StoredWeights
 
 NormKind = Literal["rms", "layer"]
 PositionKind = Literal["rope", "learned", "alibi", "none"]
@@ -44,6 +45,8 @@ class Model:
     """Parameters beside the text stack (towers, projectors), counted but not planned."""
     not_planned: str = ""
     """Why the model is counted only: what its cost would need and is not known here; empty where it is planned."""
+    stored: StoredWeights | None = None
+    """How the checkpoint stores quantised weights; None where it stores them plainly."""
     hub_ids: tuple[str, ...] = ()
     architecture: str = ""
     source: str = ""

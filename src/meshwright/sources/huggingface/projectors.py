@@ -113,6 +113,21 @@ def mllama_matrix(joint: Joint) -> int:
     return linear(joint.tower.size("vision_output_dim", 7680), joint.hidden)
 
 
+def phi3_v(joint: Joint) -> int:
+    """Phi-3 Vision: two matrices over the patches of a square, and two separators between parts of an image.
+
+    The tower is named in the file, not described: any other than CLIP-L/14 is refused.
+    """
+    known = {"name": "clip_vision_model", "model_name": "openai/clip-vit-large-patch14-336", "image_dim_out": 1024}
+    for key, value in known.items():
+        checks.choice(joint.tower.where, joint.tower.key(key), str(joint.tower.values.get(key, value)), (str(value),))
+    layer = joint.outer.inside("embd_layer")
+    for switch in ("use_hd_transform", "with_learnable_separator"):
+        if not layer.flag(switch, True):
+            raise checks.wrong(layer.where, layer.key(switch), False, "true: the class without it is not known here")
+    return _two(joint, 4 * joint.width, True) + 2 * 4 * joint.width
+
+
 def ovis_table(joint: Joint) -> int:
     """Ovis 2: an embedding of visual words, of the width that the file gives beside the text stack's own."""
     outer, text = joint.outer, joint.outer.inside("text_config")

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from meshwright.sources import checks
 from meshwright.sources.blueprint import build
 from meshwright.sources.huggingface.decoder import blueprint
 from meshwright.sources.huggingface.defaults import DEFAULTS
@@ -15,6 +14,7 @@ from meshwright.sources.huggingface.file import find_config, read_json
 from meshwright.sources.huggingface.keys import Keys
 from meshwright.sources.huggingface.lookup import architecture_of, model_type_of, row_of
 from meshwright.sources.huggingface.multimodal import beside_parameters, parts_of, tied
+from meshwright.sources.huggingface.quantised import stored_weights
 from meshwright.sources.huggingface.refused import refuse_other_kinds
 from meshwright.sources.huggingface.table import TABLE
 from meshwright.spec.model import Model
@@ -46,6 +46,7 @@ def model_from_config(values: Mapping[str, Any], where: str = "config.json", nam
     keys = Keys(text, where, architecture or family.architecture, DEFAULTS.get(row, {}), parts.whole)
     facts = blueprint(keys, family, name or architecture)
     beside = beside_parameters(parts, values, where, facts.hidden, keys.architecture)
+    stored, packed = stored_weights(values, where)
     if beside:
         notes = (*notes, f"{beside:,} parameters beside the text stack are counted, but not planned")
     return build(
@@ -53,18 +54,10 @@ def model_from_config(values: Mapping[str, Any], where: str = "config.json", nam
             facts,
             tied=tied(parts, values, where, facts.tied),
             extra=beside,
-            notes=(*notes, *_quantised(values, where), *facts.notes),
+            stored=stored,
+            notes=(*notes, *packed, *facts.notes),
         )
     )
-
-
-def _quantised(values: Mapping[str, Any], where: str) -> tuple[str, ...]:
-    given = values.get("quantization_config")
-    if given is None:
-        return ()
-    config = checks.mapping(where, "quantization_config", given)
-    method = config.get("quant_method") or config.get("quant_algo") or "unnamed method"
-    return (f"the stored weights are quantised ({method}); parameters are counted unpacked",)
 
 
 def _name(path: Path) -> str:
