@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import csv
+import json
+import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from meshwright.sources.huggingface import read_config
-from meshwright.spec.errors import UnsupportedModel
+from meshwright.sources.huggingface import model_from_config, read_config
+from meshwright.spec.errors import InputError, UnsupportedModel
 
 pytestmark = pytest.mark.field
 
@@ -22,6 +26,12 @@ REFUSED = {
     "openai__whisper-tiny": "WhisperForConditionalGeneration",
 }
 """Configs of more than attention and MLP, and the architecture that the refusal must name."""
+
+COUNTED_ONLY = {
+    "deepseek-ai__DeepSeek-V4-Flash": "hyper-connections",
+    "meta-llama__Llama-3.2-90B-Vision-Instruct": "attend to an image",
+}
+"""Configs that are counted and not planned, and what the reason must name."""
 
 PUBLISHED = {
     # Classes outside transformers: the counts of the published checkpoints, quantised ones unpacked.
@@ -80,9 +90,48 @@ def test_what_can_not_be_counted_is_refused_by_name(configs: Path) -> None:
         assert caught.value.missing
 
 
+def test_models_that_are_counted_only_say_why(configs: Path) -> None:
+    for name, words in COUNTED_ONLY.items():
+        assert words in read_config(configs / f"{name}.json").not_planned
+
+
 def test_every_config_is_counted_or_refused(configs: Path, rows: list[dict[str, str]]) -> None:
     for row in rows:
         try:
-            assert read_config(configs / f"{row['name']}.json").num_parameters > 0
+            model = read_config(configs / f"{row['name']}.json")
+            assert model.num_parameters > 0
+            assert bool(model.not_planned) == (row["name"] in COUNTED_ONLY)
         except UnsupportedModel:
             assert row["name"] in REFUSED
+
+
+WRONG = (None, -1, 0, 10**18, "x", True, [], [1, [2]], {"a": 1}, 1.5, [None], 1e308)
+"""What a key may hold by mistake."""
+
+
+def read_or_refused(config: dict[str, Any], name: str) -> str:
+    """The name of the file that was read, or the message that refuses it."""
+    try:
+        return name if model_from_config(config, name).num_parameters > 0 else "counts nothing"
+    except InputError as error:
+        return str(error)
+
+
+def test_a_config_with_any_key_lost_or_wrong_is_read_or_refused_in_one_message(configs: Path) -> None:
+    pick = random.Random(7)
+    tried = 0
+    for path in sorted(configs.glob("*.json")):
+        config = json.loads(path.read_text(encoding="utf-8"))
+        keys = [(key,) for key in config]
+        keys += [(key, inner) for key, value in config.items() if isinstance(value, dict) for inner in value]
+        for key in keys:
+            for value in ("lost", *pick.sample(WRONG, 2)):
+                changed = copy.deepcopy(config)
+                holder = changed if len(key) == 1 else changed[key[0]]
+                if value == "lost":
+                    del holder[key[-1]]
+                else:
+                    holder[key[-1]] = value
+                tried += 1
+                assert path.name in read_or_refused(changed, path.name)
+    assert tried > 5000

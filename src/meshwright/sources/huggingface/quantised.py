@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from meshwright.sources import checks
@@ -25,9 +25,7 @@ def stored_weights(values: Mapping[str, Any], where: str) -> tuple[StoredWeights
     given = block.get("quant_method") or block.get("quant_algo") or ("bitsandbytes" if _is_bnb(block) else "")
     method = checks.text(where, f"{name}.quant_method", given).lower()
     read = _Block(block, where, name)
-    rules = {"gptq": _four_bit, "awq": _four_bit, "fp8": _fp8, "mxfp4": _mxfp4, "bitsandbytes": _bitsandbytes}
-    rules |= {"nvfp4": _nvfp4, "modelopt": _modelopt, "compressed-tensors": _compressed_tensors}
-    rule = rules.get(method.replace("_", "-") if method.startswith("compressed") else method)
+    rule = RULES.get(method)
     stored = rule(read) if rule else None
     if stored is None:
         return None, (
@@ -122,3 +120,16 @@ def _compressed_tensors(read: _Block) -> StoredWeights | None:
     scale = 8 if (kind, bits) == ("fp", 4) else 16
     name = "nvfp4" if (kind, bits, group) == ("fp", 4, 16) else f"{kind}{bits}"
     return StoredWeights(f"compressed-tensors {name}", bits, max(group, 0), scale)
+
+
+RULES: dict[str, Callable[[_Block], StoredWeights | None]] = {
+    "gptq": _four_bit,
+    "awq": _four_bit,
+    "fp8": _fp8,
+    "mxfp4": _mxfp4,
+    "nvfp4": _nvfp4,
+    "bitsandbytes": _bitsandbytes,
+    "modelopt": _modelopt,
+    "compressed-tensors": _compressed_tensors,
+}
+"""How a block is read, by its quant_method. A rule gives None for what it can't tell."""
