@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from meshwright.sources.huggingface import model_from_config, read_config
-from meshwright.spec.errors import UnsupportedModel
+from meshwright.spec.errors import InputError, UnsupportedModel
 
 pytestmark = pytest.mark.field
 
@@ -19,6 +19,13 @@ REFUSED = {
 }
 """Configs of more than attention and MLP, and the architecture that the refusal must name."""
 
+COUNTED_ONLY = {
+    "deepseek-ai__DeepSeek-V4-Flash": "hyper-connections",
+    "meta-llama__Llama-3.2-90B-Vision-Instruct": "attend to an image",
+    "openai__whisper-tiny": "encoder and decoder",
+}
+"""Configs that are counted and not planned, and what the reason must name."""
+
 PUBLISHED = {
     # Classes outside transformers: the counts of the published checkpoints, quantised ones unpacked.
     "baichuan-inc__Baichuan": 7_505_973_248,
@@ -26,6 +33,7 @@ PUBLISHED = {
     "huggyllama__llama-65b": 65_285_660_672,
     "internlm__internlm2_5-7b": 7_737_708_544,
     "microsoft__phi-1_5": 1_418_270_720,
+    "microsoft__Phi-3.5-vision": 4_146_621_440,
     "moonshotai__Kimi-K2-Instruct": 1_026_408_209_408,
     "nvidia__Llama-3_3-Nemotron-Super-49B-v1": 49_867_145_216,
     "Qwen__Qwen-1": 1_836_828_672,
@@ -97,13 +105,20 @@ def test_what_can_not_be_counted_is_refused_by_name(configs: Path) -> None:
 def test_phi_3_vision_with_another_tower_is_refused_by_the_key_that_differs(configs: Path) -> None:
     values = json.loads((configs / "microsoft__Phi-3.5-vision.json").read_text(encoding="utf-8"))
     values["img_processor"]["model_name"] = "openai/clip-vit-base-patch32"
-    with pytest.raises(UnsupportedModel, match=r"Phi3VForCausalLM.*img_processor\.model_name"):
+    with pytest.raises(InputError, match=r"img_processor\.model_name"):
         model_from_config(values)
+
+
+def test_models_that_are_counted_only_say_why(configs: Path) -> None:
+    for name, words in COUNTED_ONLY.items():
+        assert words in read_config(configs / f"{name}.json").not_planned
 
 
 def test_every_config_is_counted_or_refused(configs: Path, rows: list[dict[str, str]]) -> None:
     for row in rows:
         try:
-            assert read_config(configs / f"{row['name']}.json").num_parameters > 0
+            model = read_config(configs / f"{row['name']}.json")
+            assert model.num_parameters > 0
+            assert bool(model.not_planned) == (row["name"] in COUNTED_ONLY)
         except UnsupportedModel:
             assert row["name"] in REFUSED

@@ -16,6 +16,7 @@ from meshwright.spec.layers import MLP, Attention, Layer
 from meshwright.spec.linear import Linear
 from meshwright.spec.mixers import Mixer
 from meshwright.spec.model import Model, NormKind, PositionKind
+from meshwright.spec.stored import StoredWeights
 
 QKNorm = Literal["none", "head", "width"]
 """Norm over queries and keys: none, one weight per channel of a head (shared by all heads), or one per channel."""
@@ -112,6 +113,7 @@ class Blueprint:
     embedding_extra: int = 0
     head_extra: int = 0
     not_planned: str = ""
+    stored: StoredWeights | None = None
     hub_ids: tuple[str, ...] = ()
     architecture: str = ""
     source: str = ""
@@ -147,6 +149,7 @@ def build(blueprint: Blueprint) -> Model:
         dropout=blueprint.dropout,
         extra_parameters=blueprint.extra,
         not_planned=blueprint.not_planned,
+        stored=blueprint.stored,
         hub_ids=blueprint.hub_ids,
         architecture=blueprint.architecture,
         source=blueprint.source,

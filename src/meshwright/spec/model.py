@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Literal
 
 from meshwright.spec.layers import Layer
+from meshwright.spec.stored import StoredWeights
 
 NormKind = Literal["rms", "layer"]
 PositionKind = Literal["rope", "learned", "alibi", "none"]
@@ -50,6 +51,8 @@ class Model:
     """False: the head doesn't predict the vocabulary (a classifier, a bare encoder)."""
     shared_parameters: int = 0
     """Parameters that layers share with layers before them, so that they are counted once (ALBERT)."""
+    stored: StoredWeights | None = None
+    """How the checkpoint stores quantised weights; None where it stores them plainly."""
     hub_ids: tuple[str, ...] = ()
     architecture: str = ""
     source: str = ""

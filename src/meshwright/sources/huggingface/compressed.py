@@ -55,8 +55,8 @@ def with_compressed_attention(keys: Keys, facts: Blueprint) -> Blueprint:
     window = keys.need("window")
     experts = facts.experts
     reason = (
-        f"its keys are compressed along the sequence and its residual is {streams} streams (hyper-connections), "
-        "which the memory and time of a layer don't know"
+        f"its keys are compressed along the sequence and its residual is {streams} streams (hyper-connections); "
+        "neither is priced here"
     )
     return replace(
         facts,

@@ -65,7 +65,7 @@ def with_gemma3n_layers(keys: Keys, facts: Blueprint) -> Blueprint:
     facts = replace(facts, overrides=overrides, further=further, norms=6, mlp_extra=hidden if scaled else 0)
     projections = (streams - 1) * hidden**2
     facts = _with_layer_inputs(keys, _counted_only(facts, shared))
-    reason = f"it keeps {streams} streams of activations (AltUp), which the memory and time of a layer don't know"
+    reason = f"it keeps {streams} streams of activations (AltUp), which are not priced here"
     return replace(
         facts, embedding_extra=facts.embedding_extra + projections, head_extra=projections, not_planned=reason
     )
@@ -105,7 +105,7 @@ def _projections(facts: Blueprint, names: tuple[str, ...]) -> dict[str, Any]:
 def _counted_only(facts: Blueprint, shared: frozenset[int]) -> Blueprint:
     if not shared:
         return facts
-    reason = f"its last {len(shared)} layers take keys and values of earlier ones, across whatever stages lie between"
+    reason = f"its last {len(shared)} layers take keys and values of earlier ones, whose way there is not priced"
     return replace(facts, not_planned=reason)
 
 
@@ -120,7 +120,9 @@ def _with_layer_inputs(keys: Keys, facts: Blueprint) -> Blueprint:
         Linear("layer_input_gate", facts.hidden, width, "replicated"),
         Linear("layer_input_up", width, facts.hidden, "replicated"),
     )
-    reason = "each layer takes an input of its own from a second embedding, which travels along the stages"
+    reason = (
+        "each layer takes an input of its own from a second embedding, whose way along the stages is not priced here"
+    )
     return replace(
         facts,
         further=(*facts.further, *gates),

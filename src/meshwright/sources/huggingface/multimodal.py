@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from meshwright.sources import checks
@@ -60,8 +60,10 @@ def beside_parameters(parts: Parts, values: Mapping[str, Any], where: str, hidde
     if wrapper is None:
         return 0
     outer, total = Part(values, where), 0
-    if values.get("vision_config") is not None or not wrapper.optional:
-        tower = outer.inside("vision_config", wrapper.tower_sizes)
+    if values.get(wrapper.tower_key) is not None or not wrapper.optional:
+        tower = outer.inside(wrapper.tower_key, wrapper.tower_sizes)
+        if wrapper.tower_key != "vision_config":  # a part that names its tower without saying how large it is
+            tower = replace(tower, values={**wrapper.tower_sizes, **tower.values})
         kind = wrapper.tower if wrapper.fixed_tower else model_type_of(tower.values, where) or wrapper.tower
         if kind not in TOWERS or (kind not in WIDTHS and not wrapper.fixed_tower):
             raise UnsupportedModel(architecture, [f"its tower of type {checks.shown(kind)}"], where)

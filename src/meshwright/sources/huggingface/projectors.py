@@ -8,7 +8,6 @@ from typing import Any
 
 from meshwright.sources import checks
 from meshwright.sources.huggingface.parts import Part, gated, linear, norm
-from meshwright.spec.errors import UnsupportedModel
 
 
 @dataclass(frozen=True)
@@ -114,6 +113,21 @@ def mllama_matrix(joint: Joint) -> int:
     return linear(joint.tower.size("vision_output_dim", 7680), joint.hidden)
 
 
+def phi3_v(joint: Joint) -> int:
+    """Phi-3 Vision: two matrices over the patches of a square, and two separators between parts of an image.
+
+    The tower is named in the file, not described: any other than CLIP-L/14 is refused.
+    """
+    known = {"name": "clip_vision_model", "model_name": "openai/clip-vit-large-patch14-336", "image_dim_out": 1024}
+    for key, value in known.items():
+        checks.choice(joint.tower.where, joint.tower.key(key), str(joint.tower.values.get(key, value)), (str(value),))
+    layer = joint.outer.inside("embd_layer")
+    for switch in ("use_hd_transform", "with_learnable_separator"):
+        if not layer.flag(switch, True):
+            raise checks.wrong(layer.where, layer.key(switch), False, "true: the class without it is not known here")
+    return _two(joint, 4 * joint.width, True) + 2 * 4 * joint.width
+
+
 def ovis_table(joint: Joint) -> int:
     """Ovis 2: an embedding of visual words, of the width that the file gives beside the text stack's own."""
     outer, text = joint.outer, joint.outer.inside("text_config")
@@ -148,20 +162,3 @@ def _layers(joint: Joint, default: int) -> int:
     if given is None:
         return default
     return len(given) or 1 if isinstance(given, list) else 1
-
-
-def phi3_merger(joint: Joint) -> int:
-    """Phi-3-vision: two learned separators, and two matrices from four merged patches of a CLIP-L of 336 pixels.
-
-    No class in transformers: counted after the model card's 4.15 B. Raises UnsupportedModel for any other part.
-    """
-    image, layer = joint.outer.inside("img_processor"), joint.outer.inside("embd_layer")
-    known = {"name": "clip_vision_model", "model_name": "openai/clip-vit-large-patch14-336", "image_dim_out": 1024}
-    merging = {"projection_cls": "mlp", "use_hd_transform": True, "with_learnable_separator": True}
-    odd = [image.key(key) for key, value in known.items() if image.values.get(key) != value]
-    odd += [layer.key(key) for key, value in merging.items() if layer.values.get(key) != value]
-    if odd:
-        facts = [f"what {key} builds where it isn't Phi-3-vision's" for key in odd]
-        raise UnsupportedModel("Phi3VForCausalLM", facts, joint.outer.where)
-    merged = 4 * joint.width
-    return 2 * merged + _two(joint, merged, True)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from meshwright.sources import checks
 from meshwright.sources.blueprint import build
 from meshwright.sources.huggingface.decoder import blueprint
 from meshwright.sources.huggingface.defaults import DEFAULTS
@@ -17,6 +16,7 @@ from meshwright.sources.huggingface.file import find_config, read_json
 from meshwright.sources.huggingface.keys import Keys
 from meshwright.sources.huggingface.lookup import architecture_of, model_type_of, row_of
 from meshwright.sources.huggingface.multimodal import beside_parameters, parts_of, tied
+from meshwright.sources.huggingface.quantised import stored_weights
 from meshwright.sources.huggingface.refused import refuse_other_files, refuse_other_kinds
 from meshwright.sources.huggingface.table import TABLE
 from meshwright.spec.model import Model
@@ -36,16 +36,13 @@ def model_from_config(values: Mapping[str, Any], where: str = "config.json", nam
     """The model that the contents of a config.json describe. `where` names the source in errors."""
     model_type = model_type_of(values, where)
     architecture = architecture_of(values, where) or model_type
-    row = encoder_row(values, model_type, architecture)
-    if row:
+    stored, packed = stored_weights(values, where)
+    row, pair = encoder_row(values, model_type, architecture), pair_row(model_type, architecture)
+    if row or pair:
         refuse_other_files(values, where)
-        found = encoder(values, where, row, architecture, name)
-        return replace(found, notes=(*found.notes, *_quantised(values, where)))
-    pair = pair_row(model_type, architecture)
-    if pair:
-        refuse_other_files(values, where)
-        found = encoder_decoder(values, where, pair, architecture, name)
-        return replace(found, notes=(*found.notes, *_quantised(values, where)))
+        read, its_row = (encoder, row) if row else (encoder_decoder, pair)
+        found = read(values, where, its_row, architecture, name)
+        return replace(found, stored=stored, notes=(*found.notes, *packed))
     refuse_other_kinds(values, where, architecture)
     parts = parts_of(values, where, model_type, architecture)
     text = parts.text
@@ -65,18 +62,10 @@ def model_from_config(values: Mapping[str, Any], where: str = "config.json", nam
             facts,
             tied=tied(parts, values, where, facts.tied),
             extra=beside,
-            notes=(*notes, *_quantised(values, where), *facts.notes),
+            stored=stored,
+            notes=(*notes, *packed, *facts.notes),
         )
     )
-
-
-def _quantised(values: Mapping[str, Any], where: str) -> tuple[str, ...]:
-    given = values.get("quantization_config")
-    if given is None:
-        return ()
-    config = checks.mapping(where, "quantization_config", given)
-    method = config.get("quant_method") or config.get("quant_algo") or "unnamed method"
-    return (f"the stored weights are quantised ({method}); parameters are counted unpacked",)
 
 
 def _name(path: Path) -> str:

@@ -17,7 +17,7 @@ TieRule = Literal["outer", "either", "text", "never"]
 class Wrapper:
     """One class. `text` and `tower` are the model_types of parts that name none; with `fixed_tower` the class builds
     that tower whatever the file calls it. `tower_sizes` are those of a tower that the file leaves out altogether;
-    `optional` towers are then not built. `audio` is the tower of `audio_config`."""
+    `optional` towers are then not built. `tower_key` holds the tower's part. `audio` is the tower of `audio_config`."""
 
     text: str
     tower: str
@@ -26,6 +26,7 @@ class Wrapper:
     ties: TieRule = "outer"
     fixed_tower: bool = True
     tower_sizes: Mapping[str, Any] = field(default_factory=dict)
+    tower_key: str = "vision_config"
     optional: bool = False
     audio: str = ""
 
@@ -60,7 +61,6 @@ WRAPPERS: dict[str, Wrapper] = {
     "gemma4": Wrapper(
         "gemma4_text", "gemma4_vision", projectors.plain_matrix, tied=True, optional=True, audio="gemma4_audio"
     ),
-    "phi3_v": Wrapper("phi3", "clip_vision_model", projectors.phi3_merger, ties="text", tower_sizes=_CLIP_L),
     "idefics2": Wrapper("mistral", "idefics2_vision", projectors.perceiver),
     "idefics3": Wrapper("llama", "idefics3_vision", projectors.shuffled_matrix),
     "smolvlm": Wrapper("llama", "smolvlm_vision", projectors.shuffled_matrix),
@@ -83,6 +83,8 @@ WRAPPERS: dict[str, Wrapper] = {
     "glm4v": Wrapper("glm4v_text", "glm4v_vision", ties="either"),
     "glm46v": Wrapper("glm4v_text", "glm4v_vision"),
     "glm4v_moe": Wrapper("glm4v_moe_text", "glm4v_vision", ties="either"),
+    # a class that came with its weights on the Hub, around CLIP-L/14 for images of 336 pixels
+    "phi3_v": Wrapper("phi3", "clip_vision_model", projectors.phi3_v, tower_key="img_processor", tower_sizes=_CLIP_L),
     "kimi_k25": Wrapper("deepseek_v3", "kimi_k25_vision", projectors.kimi_merger, tied=True),
 }
 """Multimodal classes by model_type."""
