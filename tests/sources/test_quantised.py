@@ -61,6 +61,8 @@ def test_a_method_that_is_not_known_is_said_and_counted_unpacked() -> None:
     model = quantised(quant_method="vptq")
     assert model.stored is None
     assert "quantised (vptq)" in model.notes[-1]
+    # DeepSeek-V4 stores its experts in fp4 beside fp8
+    assert quantised(quant_method="fp8", expert_dtype="fp4").stored is None
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,9 @@ def stored_weights(values: Mapping[str, Any], where: str) -> tuple[StoredWeights
     given = block.get("quant_method") or block.get("quant_algo") or ("bitsandbytes" if _is_bnb(block) else "")
     method = checks.text(where, f"{name}.quant_method", given).lower()
     read = _Block(block, where, name)
-    rule = RULES.get(method)
+    # experts of another format than the rest: no one rule holds for all
+    mixed = (block.get("expert_dtype") or values.get("expert_dtype")) is not None
+    rule = None if mixed else RULES.get(method)
     stored = rule(read) if rule else None
     if stored is None:
         return None, (
