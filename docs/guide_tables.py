@@ -21,7 +21,7 @@ from meshwright.program.placement import placement
 from meshwright.show import units
 
 GUIDE = Path(__file__).resolve().parent / "guide.md"
-PLACE = re.compile(r"^(<!-- table: (?P<name>[\w-]+) -->\n)\n?(?:\|.*\n)*", re.MULTILINE)
+PLACE = re.compile(r"^(<!-- table: (?P<name>[\w-]+) -->\n)(?:\n?(?:\|.*\n)+)?\n*", re.MULTILINE)
 A100, PCIE = "dgx-a100-80g", "a100-pcie-8"
 JOB_70B = mw.Training(1024, 4096)
 Rows = Iterator[list[str]]
@@ -36,8 +36,10 @@ def best(model: str, cluster: str, job: mw.Training, **fixed: Any) -> mw.Estimat
 
 
 def degrees(plan: mw.Plan) -> str:
-    """The degrees above 1, such as `tp 2 pp 4 dp 16`."""
-    return " ".join(f"{axis} {getattr(plan, axis)}" for axis in ("tp", "cp", "pp", "dp") if getattr(plan, axis) > 1)
+    """The degrees above 1, such as `tp 2 pp 4 dp 16`, broken between lines only where a new one starts."""
+    return " ".join(
+        f"{axis}&nbsp;{getattr(plan, axis)}" for axis in ("tp", "cp", "pp", "dp") if getattr(plan, axis) > 1
+    )
 
 
 def slower(found: mw.Estimate, than: mw.Estimate) -> str:
@@ -180,7 +182,7 @@ def written(name: str) -> str:
 
 def refresh(text: str) -> str:
     """The text with every table written anew."""
-    return PLACE.sub(lambda place: f"{place[1]}\n{written(place['name'])}", text)
+    return PLACE.sub(lambda place: f"{place[1]}\n{written(place['name'])}\n", text)
 
 
 def main() -> None:
