@@ -145,12 +145,12 @@ def boxes() -> Rows:
 def knees() -> Rows:
     """What doubling tensor parallel gains."""
     tps = (2, 4, 8, 16, 32, 64)
-    yield ["step with nothing but tensor parallel", *(f"tp {tp}" for tp in tps)]
+    yield ["tensor parallel only", *(f"tp {tp}" for tp in tps)]
     for what, preset, per_node in (
-        ("DGX A100, nodes of 8", A100, 8),
-        ("DGX H100, nodes of 8", "dgx-h100", 8),
-        ("DGX B200, nodes of 8", "dgx-b200", 8),
-        ("GB200 NVL72, a rack of 72", "gb200-nvl72", 72),
+        ("DGX A100", A100, 8),
+        ("DGX H100", "dgx-h100", 8),
+        ("DGX B200", "dgx-b200", 8),
+        ("GB200 NVL72", "gb200-nvl72", 72),
     ):
         steps = [
             mw.estimate(
