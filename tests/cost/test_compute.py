@@ -11,7 +11,7 @@ import small_jobs as small
 from small_jobs import SOFTWARE
 
 from meshwright.cost.compute import Device, attention_core_s, elementwise_s, matmul_s, misalignment
-from meshwright.spec.layers import Linear
+from meshwright.spec.linear import Linear
 from meshwright.spec.plan import Plan
 from meshwright.spec.software import Software
 from meshwright.spec.workload import Training
@@ -170,3 +170,13 @@ def test_sequence_parallel_ranks_share_the_norms() -> None:
     )  # fmt: skip
     assert shared == pytest.approx(alone / 4, rel=1e-12)
     assert alone / 4 < split < alone
+
+
+def test_attention_to_both_sides_computes_all_pairs_and_causal_attention_those_before() -> None:
+    layer = small.dense_layer()
+    both = replace(layer, attention=replace(layer.attention, causal=False))
+    seconds = [
+        float(attention_core_s(device(), SOFTWARE, each, Training(8, 1024), Plan().table())[0])
+        for each in (both, layer)
+    ]
+    assert seconds[0] / seconds[1] == pytest.approx(1024 / ((1024 + 1) / 2))

@@ -12,10 +12,14 @@ import small_jobs as small
 from small_jobs import SOFTWARE, job, priced, random_plans
 
 from meshwright.cost.estimate import estimate
+from meshwright.sources.clusters import load_cluster
+from meshwright.sources.models import load_model
+from meshwright.sources.software import load_software
 from meshwright.spec.errors import InputError
 from meshwright.spec.estimate import COMMUNICATION_PARTS, MEMORY_PARTS, TIME_PARTS, Estimate
 from meshwright.spec.plan import Plan
 from meshwright.spec.rules import Job
+from meshwright.spec.workload import Training
 
 JOBS = {
     "dense": job(cluster=small.switches(2, 4, memory_mb=45)),
@@ -201,3 +205,15 @@ def test_the_range_is_that_of_the_software() -> None:
     found = priced_alone(job(software=software), Plan(dp=4))
     assert found.step_time_low_s == pytest.approx(0.9 * found.step_time_s)
     assert found.step_time_high_s == pytest.approx(1.3 * found.step_time_s)
+
+
+def test_a_plan_that_names_the_split_it_would_get_costs_the_same() -> None:
+    # 80 layers on 4 ranks of 10 virtual stages: the head makes some rank's share 21 layers, one stage of 3
+    job = Training(global_batch=1024, seq_len=4096)
+    model, cluster, software = load_model("llama-3.1-70b"), load_cluster("32xdgx-a100-80g"), load_software()
+    plan = Plan(tp=2, cp=2, dp=16, pp=4, virtual_stages=10, schedule="interleaved", sharding="optimizer",
+                recompute="selective", sequence_parallel=True)  # fmt: skip
+    solved = estimate(model, cluster, job, plan, software)
+    assert len(solved.plan.layers_per_stage) == 40
+    again = estimate(model, cluster, job, solved.plan, software)
+    assert (again.time_s, again.memory_bytes) == (solved.time_s, solved.memory_bytes)

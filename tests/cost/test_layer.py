@@ -13,7 +13,7 @@ from small_jobs import SOFTWARE, job
 from meshwright.cost import training
 from meshwright.cost.compute import matmul_s
 from meshwright.cost.layer import PieceTime, Setting, embedding_time, head_time, layer_parameters, layer_time
-from meshwright.spec.layers import Linear
+from meshwright.spec.linear import Linear
 from meshwright.spec.plan import Plan
 from meshwright.spec.rules import Job
 from meshwright.spec.software import Software

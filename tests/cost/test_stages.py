@@ -12,10 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meshwright.cost.partition import partition, partition_ranks
+from meshwright.cost.pipeline import bubble_s, idle_uneven_s
 from meshwright.cost.stages import StageClass, chunk_unevenness, layers_per_stage, stage_classes
-from meshwright.program.schedules import rank_of_stage
+from meshwright.program.schedules import operations, rank_of_stage
+from meshwright.simulate.pipeline import replay, stage_durations
 from meshwright.spec.model import Model
-from meshwright.spec.plan import Plan, PlanTable
+from meshwright.spec.plan import INTERLEAVED, Plan, PlanTable
 
 EXTRA = st.one_of(st.just(0.0), st.floats(0, 5))
 PLANS = {
@@ -171,9 +173,27 @@ def test_chunks_are_uneven_by_the_largest_over_the_mean(layers: int, pp: int, v:
     assert float(chunk_unevenness(layers, Plan(pp=pp, virtual_stages=v).table())) == pytest.approx(uneven)
 
 
-def test_given_unequal_virtual_stages_fill_and_drain_at_the_pace_of_the_largest() -> None:
-    # eight layers on two ranks of two: (2, 2, 2, 2) is even, the largest of (1, 1, 1, 5) is 2.5 times the mean
+def test_given_unequal_virtual_stages_fill_and_drain_at_the_pace_of_the_slowest_round() -> None:
+    # eight layers on two ranks of two: (2, 2, 2, 2) is even; of (1, 1, 1, 5) the second round has three on average
     even = Plan(pp=2, virtual_stages=2, schedule="interleaved", layers_per_stage=(2, 2, 2, 2)).table()
     odd = Plan(pp=2, virtual_stages=2, schedule="interleaved", layers_per_stage=(1, 1, 1, 5)).table()
     assert float(chunk_unevenness(8, even)) == 1.0
-    assert float(chunk_unevenness(8, odd)) == 2.5
+    assert float(chunk_unevenness(8, odd)) == 1.5
+
+
+@pytest.mark.parametrize("pp", [2, 4])
+@pytest.mark.parametrize("rank_layers", [(20, 20), (19, 21), (8, 9), (7, 7)])
+def test_the_bubble_of_unequal_virtual_stages_is_that_of_the_replay(pp: int, rank_layers: tuple[int, int]) -> None:
+    v, m = 3, 4 * pp
+    ranks = [rank_layers[0]] + [rank_layers[1]] * (pp - 1)
+    counts = [
+        ranks[rank] // v + (stage // pp >= v - ranks[rank] % v) for stage in range(pp * v) for rank in [stage % pp]
+    ]
+    plan = Plan(pp=pp, virtual_stages=v, schedule="interleaved", layers_per_stage=tuple(counts))
+    played = replay(operations("interleaved", pp, m, v), stage_durations(counts, counts, counts)).makespan_s
+    slowest, mean = max(ranks), sum(ranks) / pp
+    shape = (INTERLEAVED, pp, m, v)
+    balanced = bubble_s(*shape, slowest, slowest, slowest)
+    idle = idle_uneven_s(INTERLEAVED, pp, v, balanced, 3 * slowest, 3 * mean)
+    step = 3 * m * slowest + float(idle * chunk_unevenness(sum(ranks), plan.table()))
+    assert step == pytest.approx(played, rel=0.06)

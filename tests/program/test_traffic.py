@@ -18,7 +18,7 @@ from meshwright.cost.layer import layer_parameters
 from meshwright.program import traffic
 from meshwright.program.traffic import Call
 from meshwright.spec.estimate import Traffic
-from meshwright.spec.layers import Linear
+from meshwright.spec.linear import Linear
 from meshwright.spec.plan import Plan
 from meshwright.spec.rules import Job
 from meshwright.spec.software import Software

@@ -18,11 +18,16 @@ from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from meshwright.sources.huggingface.table import TABLE
-from meshwright.sources.huggingface.towers import WRAPPERS
+from meshwright.sources.huggingface.wrappers import WRAPPERS
 
 TARGET = Path(__file__).with_suffix(".json")
 LATENT_QUERIES = ("minicpm3", "deepseek_v32", "glm_moe_dsa")
 """Classes whose queries always pass through a latent."""
+COUNTED_ELSEWHERE = (
+    *("gemma3n_text", "gemma4_text", "mllama_text_model", "deepseek_v4", "glm4v_text", "glm4v_moe_text"),
+    *("qwen2_vl_text", "qwen2_5_vl_text", "qwen3_vl_text", "qwen3_vl_moe_text"),
+)
+"""Text stacks of multimodal classes, and stacks with layers of their own: see multimodal_counts.py."""
 SWITCHES = (
     *(
         "attention_bias",
@@ -113,6 +118,17 @@ def peculiar(model_type: str, config: dict[str, Any], heads: int, hidden: int, l
         return {"attention_types": [[["global", "local"], 1]] + [[["global"], layers - 2]] * (layers > 2)}
     if model_type in ("ministral", "hunyuan_v1_dense", "hunyuan_v1_moe", "nemotron"):
         return {"head_dim": config.get("head_dim", 16), "num_key_value_heads": config.get("num_key_value_heads", heads)}
+    if model_type in ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"):
+        groups = [1, 2, 4][layers % 3]
+        sizes = {"linear_num_key_heads": groups, "linear_num_value_heads": 2 * groups, "linear_key_head_dim": 6}
+        sizes |= {"linear_value_head_dim": 10} if heads == 4 else {}
+        kinds = ["full_attention" if index % 2 else "linear_attention" for index in range(layers)]
+        return sizes | ({"layer_types": kinds} if layers % 2 else {"full_attention_interval": 2})
+    if model_type == "nemotron_h":
+        pattern = "M*E-MEM*"[: layers + 1]
+        sizes = {"mamba_num_heads": 4, "mamba_head_dim": 6, "n_groups": [1, 2, 4][layers % 3], "ssm_state_size": 10}
+        switches = {"use_bias": heads == 4, "use_conv_bias": layers != 3, "moe_shared_expert_intermediate_size": 14}
+        return {"hybrid_override_pattern": pattern, "num_hidden_layers": len(pattern), **sizes, **switches}
     if model_type == "helium":
         return {"head_dim": hidden // heads}
     if model_type == "mimo_v2_flash":
@@ -123,44 +139,6 @@ def peculiar(model_type: str, config: dict[str, Any], heads: int, hidden: int, l
     if model_type in ("gptj", "codegen"):
         return {"rotary_dim": 4, "n_head": 8, "n_embd": 64}
     return {"norm_topk_prob": True} if model_type == "dots1" else {}
-
-
-TOWERS: dict[str, dict[str, list[Any]]] = {
-    "llava": {"image_size": [28, 56], "patch_size": [14]},
-    "gemma3": {"image_size": [32, 64], "patch_size": [16], "vision_use_head": [True, False]},
-    "llama4": {
-        "image_size": [28, 56],
-        "patch_size": [14],
-        "intermediate_size": [128],
-        "projector_input_dim": [20],
-        "projector_output_dim": [24],
-        "vision_output_dim": [24],
-    },
-    "mistral3": {"patch_size": [14], "head_dim": [8], "num_attention_heads": [4]},
-    "qwen3_vl": {"deepstack_visual_indexes": [[], [0], [0, 1]], "num_position_embeddings": [16]},
-    "qwen3_vl_moe": {"deepstack_visual_indexes": [[0]], "num_position_embeddings": [16]},
-    "qwen2_5_vl": {"patch_size": [8, 14], "fullatt_block_indexes": [[1]]},
-}
-
-
-def small_wrapper(model_type: str, pick: random.Random) -> dict[str, Any]:
-    """A tiny multimodal config; what its towers leave out is the default of their class."""
-    text_type = WRAPPERS[model_type].text
-    text = {"model_type": text_type, **small_config(text_type, pick)}
-    text.pop("tie_word_embeddings", None)
-    width = {"hidden_size": 32, "intermediate_size": pick.choice([40, 48])}
-    depth = "depth" if model_type.startswith("qwen") else "num_hidden_layers"
-    vision = width | {depth: 2} | {key: pick.choice(values) for key, values in TOWERS[model_type].items()}
-    if model_type.startswith("qwen"):
-        vision |= {"out_hidden_size": text["hidden_size"], "num_heads": 4}
-    elif model_type != "mistral3":
-        vision["num_attention_heads"] = 4
-    if model_type == "llava":
-        vision["model_type"] = "clip_vision_model"
-    if model_type == "mistral3":
-        vision["model_type"] = "pixtral"
-    tied = {"tie_word_embeddings": pick.random() < 0.5} if pick.random() < 0.6 else {}
-    return {"text_config": text, "vision_config": vision, **tied}
 
 
 def count(model_type: str, config: dict[str, Any]) -> int:
@@ -174,11 +152,9 @@ def count(model_type: str, config: dict[str, Any]) -> int:
 
 def main(variants: int) -> None:
     rows = []
-    inner = {wrapper.text for wrapper in WRAPPERS.values()} - {"llama", "mistral", "gemma3_text", "llama4_text"}
-    for model_type in sorted(set(TABLE) & set(CONFIG_MAPPING) - inner | set(WRAPPERS)):
-        small = small_wrapper if model_type in WRAPPERS else small_config
+    for model_type in sorted(set(TABLE) & set(CONFIG_MAPPING) - set(COUNTED_ELSEWHERE)):
         for seed in range(variants):
-            config = small(model_type, random.Random(f"{model_type}{seed}"))
+            config = small_config(model_type, random.Random(f"{model_type}{seed}"))
             rows.append({"parameters": count(model_type, config), "config": {"model_type": model_type, **config}})
     TARGET.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n", encoding="utf-8")
 

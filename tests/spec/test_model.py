@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meshwright.spec.layers import MLP, Attention, Layer, Linear, mean_keys
+from meshwright.spec.layers import MLP, Attention, Layer, mean_keys
+from meshwright.spec.linear import Linear
 from meshwright.spec.model import Model
 
 HIDDEN = 64

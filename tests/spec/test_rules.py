@@ -12,6 +12,7 @@ import small_jobs as small
 from small_jobs import FIELDS, job, random_plans, table_of
 
 from meshwright.spec import rules
+from meshwright.spec.mixers import LinearAttention
 from meshwright.spec.plan import Plan
 from meshwright.spec.rules import RULES, Job
 
@@ -27,6 +28,10 @@ STAGED = job(software=replace(small.SOFTWARE, pipeline_sharding="optimizer"))
 PLAIN = job(software=replace(small.SOFTWARE, schedules=("gpipe", "1f1b")))
 
 # rule, job, plan that breaks it, what the message must name, the fix as written, and the same fix as fields
+_MIXER = LinearAttention(heads=8, key_dim=16, value_dim=16, delta=True)
+RECURRENT = replace(
+    WIDE, model=replace(WIDE.model, layers=tuple(replace(layer, mixer=_MIXER) for layer in WIDE.model.layers))
+)
 CASES: list[tuple[str, Job, Plan, tuple[str, ...], str, dict[str, Any]]] = [
     ("world-size", replace(WIDE, workload=small.Training(16, 128)), Plan(tp=8, dp=16), ("128", "64"), "lower dp to 8",
      {"dp": 8}),
@@ -36,6 +41,7 @@ CASES: list[tuple[str, Job, Plan, tuple[str, ...], str, dict[str, Any]]] = [
     ("context-sequence", WIDE, Plan(cp=3), ("128", "6"), "nearest legal cp is 2", {"cp": 2}),
     ("context-sequence", job(cluster=small.switches(8, 8), seq_len=96), Plan(cp=32), ("96", "64"),
      "nearest legal cp is 24", {"cp": 24}),
+    ("context-recurrence", RECURRENT, Plan(cp=2), ("cp 2", "gated delta rule"), "use cp 1", {"cp": 1}),
     ("sequence-parallel", job(cluster=small.switches(8, 8), seq_len=4), Plan(tp=8, sequence_parallel=True),
      ("4 tokens", "tp 8"), "--no-sequence-parallel", {"sequence_parallel": False}),
     ("experts", EXPERTS, Plan(dp=3, ep=3), ("ep 3", "4 experts"), "nearest legal ep is 1", {"ep": 1}),

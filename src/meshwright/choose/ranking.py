@@ -12,7 +12,7 @@ from meshwright.choose.keeper import Candidate
 from meshwright.choose.objective import OBJECTIVES
 from meshwright.choose.reasons import Rejection, reasons, rejections
 from meshwright.choose.sizes import search_sizes
-from meshwright.cost.estimate import check_dtype, estimate
+from meshwright.cost.estimate import check_dtype, check_planned, estimate
 from meshwright.spec.cluster import Cluster
 from meshwright.spec.errors import UnknownName
 from meshwright.spec.estimate import Estimate
@@ -76,12 +76,13 @@ def choose(
 ) -> Ranking:
     """Rank every legal plan of the job.
 
-    `fixed` pins plan fields by their JSON names. Raises InputError for a dtype that the accelerator has no unit for, an
-    unknown objective or a pin that no plan can have.
+    `fixed` pins plan fields by their JSON names. Raises InputError for a model that is counted only, a dtype that the
+    accelerator has no unit for, an unknown objective or a pin that no plan can have.
     """
     started = time.perf_counter()
     if objective not in OBJECTIVES:
         raise UnknownName("objective", objective, OBJECTIVES, "--objective")
+    check_planned(model)
     check_dtype(cluster, workload)
     job = Job(model, cluster, software, workload)
     pins = checked(fixed or {})

@@ -37,25 +37,25 @@ def layer_activation_bytes(setting: Setting, layer: Layer, recompute: Any) -> Ar
     unit = setting.workload.activation_bytes
     sequence = np.where(plans.sequence_parallel, plans.tp, 1)
     h = model.hidden
-    blocks = 1 if layer.parallel else 2
     norms = unit * h * layer.norms / sequence
-    inputs = unit * h * blocks / sequence
-    masks = h * blocks / sequence if model.dropout else 0.0
+    inputs = unit * h * layer.blocks / sequence
+    masks = h * layer.blocks / sequence if model.dropout else 0.0
     heads, core = _attention_bytes(setting, layer)
+    mixed, kernel, pointwise = _mixer_bytes(setting, layer)
     widths = (mlp.width + mlp.shared_width + mlp.top_k * mlp.expert_width * software.expert_imbalance) / plans.tp
     up = 2 if mlp.gated else 1
     activated = 1 if software.fused_gated_activation or not mlp.gated else 2
     # dispatched copies of the tokens, and the experts' outputs that the router's weights multiply
-    routed = unit * 2 * mlp.top_k * h / sequence * software.expert_imbalance if mlp.is_moe else 0.0
-    kept = inputs + heads + masks + routed + up * unit * widths
-    everything = norms + kept + core + activated * unit * widths
+    routed = unit * 2 * mlp.top_k * mlp.dispatched_width(h) / sequence * software.expert_imbalance
+    kept = inputs + heads + mixed + masks + routed + up * unit * widths
+    everything = norms + kept + core + kernel + pointwise + activated * unit * widths
     if software.selective == "attention":
-        some = everything - (core if software.attention_efficiency is None else 0.0)
+        some = everything - kernel - (core if software.attention_efficiency is None else 0.0)
     elif software.selective == "alternate":
         # the layer's input, the core's output and every second matmul's output
-        some = 2 * unit * h / sequence + kept / 2 + core
+        some = 2 * unit * h / sequence + kept / 2 + core + kernel
     else:
-        some = kept + core
+        some = kept + core + kernel
     per_token = np.where(
         recompute == RECOMPUTE_FULL,
         unit * h / sequence,
@@ -73,7 +73,7 @@ def _attention_bytes(setting: Setting, layer: Layer) -> tuple[Any, Any]:
     width = attention.head_dim + attention.value_dim
     share = -(-attention.heads // plans.tp)
     kv_share = share if attention.kind == "mla" else -(-attention.kv_heads // plans.tp)
-    heads = unit * width * (share + kv_share)
+    heads = unit * (width * (share + kv_share) + attention.gate_dim * share)
     if attention.kind == "mla":
         sequence = np.where(plans.sequence_parallel, plans.tp, 1)
         heads = heads + unit * (attention.q_lora_rank + attention.kv_lora_rank + attention.rope_head_dim) / sequence
@@ -81,6 +81,22 @@ def _attention_bytes(setting: Setting, layer: Layer) -> tuple[Any, Any]:
         # the softmax's output; with dropout also its mask and the dropped scores
         return heads, share * setting.workload.seq_len * (2 * unit + 1 if setting.model.dropout else unit)
     return heads, 4.0 * share  # log-sum-exp per query and head
+
+
+def _mixer_bytes(setting: Setting, layer: Layer) -> tuple[Any, Any, Any]:
+    """(what matrices and kernel of the recurrent mixer keep; the kernel's own; convolutions, gates and norms), per
+    token."""
+    mixer, plans = layer.mixer, setting.plans
+    if mixer is None:
+        return 0.0, 0.0, 0.0
+    unit = setting.workload.activation_bytes
+    share = unit / plans.tp
+    whole = unit * mixer.kept_whole_elements
+    return (
+        share * mixer.kept_elements + whole,
+        share * mixer.kernel_kept_elements,
+        share * mixer.pointwise_elements,
+    )
 
 
 def kept_bytes(setting: Setting, classes: tuple[StageClass, ...]) -> tuple[dict[str, Any], ...]:

@@ -14,7 +14,8 @@ import numpy as np
 
 from meshwright.program.traffic import local_tokens, shard_width
 from meshwright.spec.cluster import Accelerator, Cluster
-from meshwright.spec.layers import Layer, Linear
+from meshwright.spec.layers import Layer
+from meshwright.spec.linear import Linear
 from meshwright.spec.model import Model
 from meshwright.spec.plan import Array, PlanTable
 from meshwright.spec.software import Software
@@ -30,6 +31,8 @@ class Device:
     half_flops_per_s: float
     """The same for what stays in 16 bits under an fp8 recipe: attention and head."""
     half_peak_flops_per_s: float
+    vector_flops_per_s: float
+    """What 32-bit arithmetic outside matmuls reaches; infinite where the device states none: traffic is left."""
     bytes_per_s: float
     cast: bool
     """Inputs of every matmul are cast (fp8 recipes)."""
@@ -51,6 +54,8 @@ class Device:
             matmul_flops_per_s=accelerator.peak(dtype) * accelerator.matmul_share(dtype),
             half_flops_per_s=accelerator.peak(half) * accelerator.matmul_share(half),
             half_peak_flops_per_s=accelerator.peak(half),
+            vector_flops_per_s=accelerator.peak_flops_per_s.get("fp32", float("inf"))
+            * accelerator.matmul_share("fp32"),
             bytes_per_s=accelerator.memory_bytes_per_s * accelerator.memory_efficiency,
             cast=workload.dtype == "fp8",
             element_bytes=workload.activation_bytes,
@@ -109,9 +114,15 @@ def casts_s(
         attention.heads * attention.value_dim,
         attention.kv_heads * (attention.head_dim + attention.value_dim),
     )
-    stream = (1 if layer.parallel else 2) * model.hidden / np.where(plans.sequence_parallel, plans.tp, 1)
-    forward = stream + values / plans.tp + inner
-    backward = stream + (attention.heads * attention.head_dim + keys) / plans.tp + (2 if mlp.gated else 1) * inner
+    queries = attention.heads * attention.head_dim
+    if attention.kind == "none":
+        queries, keys, values = 0, 0, 0
+    if layer.mixer is not None:
+        values += sum(linear.in_features for linear in layer.mixer.linears(model.hidden) if linear.split == "row")
+        keys += sum(linear.out_features for linear in layer.mixer.linears(model.hidden) if linear.split == "column")
+    stream = layer.blocks * model.hidden / np.where(plans.sequence_parallel, plans.tp, 1)
+    forward = stream + (values + attention.heads * attention.gate_dim) / plans.tp + inner
+    backward = stream + (queries + keys) / plans.tp + (2 if mlp.gated else 1) * inner
     element_s = local_tokens(workload, plans) * software.fp8_cast_bytes_per_element / device.bytes_per_s
     return forward * element_s, backward * element_s
 
@@ -126,7 +137,7 @@ def misalignment(software: Software, width: Any) -> Any:
 def attention_core_s(
     device: Device, software: Software, layer: Layer, workload: Training, plans: PlanTable
 ) -> tuple[Array, Array]:
-    """(forward, backward) seconds of softmax(QKᵀ)V for one micro-batch, causal; with context parallelism every rank has
+    """(forward, backward) seconds of softmax(QKᵀ)V for one micro-batch; with context parallelism every rank has
     an even share of the pairs (zigzag order), which a ring computes chunk by chunk."""
     attention = layer.attention
     if attention.kind == "none":
@@ -159,15 +170,19 @@ def elementwise_s(
     reads and writes queries and keys; the activation reads its inputs and writes its output.
     """
     attention, mlp = layer.attention, layer.mlp
-    residuals = 1 if layer.parallel else 2
-    stream: Any = (4 * layer.norms + 6 * residuals + 2) * model.hidden
+    stream: Any = (4 * layer.norms + 6 * layer.blocks + 2) * model.hidden
     stream = stream / np.where(plans.sequence_parallel, plans.tp, 1)
     rotary = 0.0
     if attention.kind != "none" and model.position == "rope":
         rotary = 4.0 * attention.head_dim * (attention.heads + attention.kv_heads)
     gate = 6.0 if mlp.gated else 4.0
     inner = gate * (mlp.width + mlp.shared_width + mlp.top_k * mlp.expert_width)
-    permuted = 8.0 * mlp.top_k * model.hidden / np.where(plans.sequence_parallel, plans.tp, 1)
-    per_token = stream + (rotary + inner) / plans.tp + permuted
+    # a gate on attention's output is read with it, and the product written
+    mixing = 6.0 * attention.heads * attention.value_dim if attention.gate_dim else 0.0
+    if layer.mixer is not None:
+        mixing += 2.0 * layer.mixer.pointwise_traffic
+    permuted: Any = 8.0 * mlp.top_k * mlp.dispatched_width(model.hidden)
+    permuted = permuted / np.where(plans.sequence_parallel, plans.tp, 1)
+    per_token = stream + (rotary + mixing + inner) / plans.tp + permuted
     traffic = local_tokens(workload, plans) * per_token * device.element_bytes / 2
     return np.asarray(traffic * software.elementwise_factor / device.bytes_per_s)

@@ -29,17 +29,27 @@ def estimate(model: Model, cluster: Cluster, workload: Training, plan: Plan, sof
     """Time, memory and traffic of one plan.
 
     A plan that breaks a rule is priced all the same, as near to what it says as can be computed; `problems` names
-    every broken rule and lacking memory with the smallest change that mends it. Raises InputError if the accelerator
-    has no unit for the workload's dtype.
+    every broken rule and lacking memory with the smallest change that mends it. Raises InputError for a model that is
+    counted only, or if the accelerator has no unit for the workload's dtype.
     """
+    check_planned(model)
     check_dtype(cluster, workload)
     job = Job(model, _used_part(cluster, plan), software, workload)
     problems = rules.problems(Job(model, cluster, software, workload), plan)
-    priced = price(job, computable(job, plan, problems))
+    computed = computable(job, plan, problems)
+    priced = price(job, computed if problems else without_solved_layers(job, computed))
     found = replace(priced, cluster=cluster, plan=replace(plan, layers_per_stage=_layers(priced, plan, problems)))
     if not found.fits:
         problems = (*problems, _memory_problem(found, "" if problems else _smallest_change(job, plan)))
     return replace(found, problems=problems)
+
+
+def check_planned(model: Model) -> None:
+    """Raise InputError for a model whose parameters are counted, but whose cost is not known."""
+    if model.not_planned:
+        name = f"{model.name} ({model.architecture})" if model.architecture else model.name
+        counted = f"its {model.num_parameters:,} parameters are counted, but it can't be planned"
+        raise InputError(f"{counted}: {model.not_planned}", name)
 
 
 def check_dtype(cluster: Cluster, workload: Training) -> None:
@@ -52,6 +62,18 @@ def check_dtype(cluster: Cluster, workload: Training) -> None:
         raise InputError(
             f"{workload.dtype} matmuls don't run on {accelerator.name}", "--dtype", f"it has {', '.join(known)}"
         ) from None
+
+
+def without_solved_layers(job: Job, plan: Plan) -> Plan:
+    """A legal plan without its layers per stage where those are the ones that would be solved for it.
+
+    Solved splits are priced in closed form, as the search prices them, given ones stage by stage; so that a plan that
+    was saved costs what it was chosen for, the same split must be priced the same way.
+    """
+    free = replace(plan, layers_per_stage=())
+    if not plan.layers_per_stage or rules.problems(job, plan) or rules.problems(job, free):
+        return plan
+    return free if price(job, free).plan.layers_per_stage == plan.layers_per_stage else plan
 
 
 def _used_part(cluster: Cluster, plan: Plan) -> Cluster:

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from meshwright.cost.compute import Device, attention_core_s, casts_s, elementwise_s, matmul_s, product_s
+from meshwright.cost.mixers import mixer_core_s
 from meshwright.cost.network import Network, Route
 from meshwright.program import traffic
 from meshwright.program.placement import Placement
 from meshwright.program.traffic import Call
-from meshwright.spec.layers import Layer, Linear
+from meshwright.spec.layers import Layer
+from meshwright.spec.linear import Linear
 from meshwright.spec.model import Model
 from meshwright.spec.plan import RECOMPUTE_FULL, RECOMPUTE_SELECTIVE, Array, PlanTable
 from meshwright.spec.software import Software
@@ -111,6 +113,9 @@ def layer_time(setting: Setting, layer: Layer) -> PieceTime:
     device = setting.device
     matmul, matmul_input, matmul_weight = _matmuls_s(setting, layer.linears(model.hidden))
     core, core_backward = attention_core_s(device, software, layer, workload, plans)
+    if layer.mixer is not None:
+        recurrence, recurrence_backward = mixer_core_s(device, software, layer.mixer, workload, plans)
+        core, core_backward = core + recurrence, core_backward + recurrence_backward
     elementwise = elementwise_s(device, software, model, layer, workload, plans)
     casts, casts_backward = casts_s(device, software, model, layer, workload, plans)
     forward = matmul + casts + core + elementwise
@@ -220,6 +225,8 @@ def layer_parameters(model: Model, layer: Layer, plans: PlanTable) -> tuple[Arra
             expert = expert + held * linear.experts / plans.ep
         else:
             dense = dense - linear.num_parameters + held
+    if layer.mixer is not None:
+        dense = dense - layer.mixer.split_parameters * (1 - 1 / plans.tp)
     return np.asarray(dense), np.asarray(expert)
 
 
@@ -250,7 +257,8 @@ def embedding_time(setting: Setting) -> PieceTime:
 
 
 def head_time(setting: Setting) -> PieceTime:
-    """Final norm, LM head (never in fp8) and the vocabulary-parallel loss with its traffic over the logits."""
+    """Final norm, the head's transform on every tensor-parallel rank alike, LM head (never in fp8) and the
+    vocabulary-parallel loss with its traffic over the logits."""
     model, software, plans = setting.model, setting.software, setting.plans
     tokens = traffic.local_tokens(setting.workload, plans)
     vocab = traffic.padded_vocab(model, software, plans.tp)
@@ -259,6 +267,15 @@ def head_time(setting: Setting) -> PieceTime:
     forward, input_gradient, weight_gradient = product_s(
         setting.device, software, tokens, width, share, setting.device.half_flops_per_s
     )
+    if model.head_transform_parameters:
+        rows = tokens / np.where(plans.sequence_parallel, plans.tp, 1)
+        out = np.asarray(model.head_transform_parameters / model.hidden)
+        inner = product_s(setting.device, software, rows, model.hidden, out, setting.device.half_flops_per_s)
+        forward, input_gradient, weight_gradient = (
+            forward + inner[0],
+            input_gradient + inner[1],
+            weight_gradient + inner[2],
+        )
     _, held, _ = end_parameters(model, software, plans)
     loss = tokens * share * (software.logit_saved_bytes + software.logit_peak_bytes) / setting.device.bytes_per_s
     calls = traffic.head_calls(model, setting.workload, plans)

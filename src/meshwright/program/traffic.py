@@ -13,7 +13,8 @@ from typing import Any, Literal
 import numpy as np
 
 from meshwright.program.placement import expert_shard_group
-from meshwright.spec.layers import Layer, Linear
+from meshwright.spec.layers import Layer
+from meshwright.spec.linear import Linear
 from meshwright.spec.model import Model
 from meshwright.spec.plan import (
     SHARD_GRADIENTS,
@@ -93,14 +94,22 @@ def tensor_calls(model: Model, layer: Layer, workload: Training, plans: PlanTabl
                 Call("tp", "all_gather", "tensor", payload, splits, phase, what),
                 Call("tp", "reduce_scatter", "tensor", payload, splits, phase, what),
             ]
+    if layer.mixer is not None:
+        summed = layer.mixer.summed_elements(plans.tp)
+        if np.any(summed):
+            payload = local_tokens(workload, plans) * summed * workload.activation_bytes
+            needed = np.where(summed > 0, 1, 0)
+            calls += [
+                Call("tp", "all_reduce", "tensor", payload, needed, phase, "inside the mixer")
+                for phase in ("forward", "backward")
+            ]
     return tuple(calls)
 
 
 def _blocks(layer: Layer) -> int:
     """Blocks that end in a row-split matrix and so need the sum over tensor ranks, routed experts aside."""
     dense = bool(layer.mlp.width or layer.mlp.shared_width)
-    attention = layer.attention.kind != "none"
-    return 1 if layer.parallel and attention and dense else int(attention) + int(dense)
+    return 1 if layer.parallel and layer.mixes and dense else int(layer.mixes) + int(dense)
 
 
 def context_calls(layer: Layer, workload: Training, software: Software, plans: PlanTable) -> tuple[Call, ...]:
@@ -132,7 +141,8 @@ def expert_calls(
     if not layer.mlp.is_moe:
         return ()
     tokens = local_tokens(workload, plans) / np.where(plans.sequence_parallel, plans.tp, 1)
-    elements = tokens * layer.mlp.top_k * model.hidden * software.expert_imbalance
+    width = layer.mlp.dispatched_width(model.hidden)
+    elements = tokens * layer.mlp.top_k * width * software.expert_imbalance
     out, back = elements * software.expert_dispatch_bytes, elements * workload.activation_bytes
     return tuple(
         Call("ep", "all_to_all", "expert", payload, 1, phase, what)

@@ -151,7 +151,10 @@ def findings(scaling: Scaling) -> list[str]:
     found, cheapest = scaling.found, scaling.cheapest
     assert cheapest is not None
     if len(found) == 1:
-        return [f"Only {_gpus(cheapest)} can be judged: there is nothing to compare with.", *_idle(scaling)]
+        why = "nothing else was tried" if len(scaling.points) == 1 else "nothing fits on the others"
+        if any(level.kind == "torus" for level in scaling.cluster.levels) or len(scaling.cluster.groups) > 1:
+            why = "a torus, or a cluster of unequal nodes, is not cut into parts"
+        return [f"Only {_gpus(cheapest)} can be judged: {why}.", *_idle(scaling)]
     first, last = found[0], found[-1]
     said = [
         f"From {first.accelerators:,} to {_gpus(last)}, {last.accelerators / first.accelerators:,.3g} times as many, "

@@ -13,6 +13,8 @@ from typing import Any, Literal
 from meshwright.sources import checks
 from meshwright.spec.errors import InputError
 from meshwright.spec.layers import MLP, Attention, Layer
+from meshwright.spec.linear import Linear
+from meshwright.spec.mixers import Mixer
 from meshwright.spec.model import Model, NormKind, PositionKind
 
 QKNorm = Literal["none", "head", "width"]
@@ -38,7 +40,8 @@ class Latent:
 
 @dataclass(frozen=True)
 class Experts:
-    """The mixture of experts of a sparse layer. `extra` counts its further parameters, such as a balancing bias."""
+    """The mixture of experts of a sparse layer. `extra` counts its further parameters, such as a balancing bias;
+    `own_extra` of them belong to each routed expert."""
 
     count: int
     top_k: int
@@ -48,14 +51,16 @@ class Experts:
     bias: bool = False
     router_bias: bool = False
     extra: int = 0
+    latent: int = 0
+    own_extra: int = 0
 
 
 @dataclass(frozen=True)
 class Blueprint:
     """A model in facts.
 
-    `windows` holds one window per layer (0: full), or nothing where all see everything. `overrides` replaces facts of
-    single layers.
+    `windows` holds one window per layer (0: full), or nothing where all see everything. A `mixer` stands beside
+    attention, or, with `attention` off, in its place. `overrides` replaces facts of single layers.
     """
 
     name: str
@@ -91,6 +96,10 @@ class Blueprint:
     sinks: bool = False
     attention: bool = True
     attention_extra: int = 0
+    attention_gate: int = 0
+    mixer: Mixer | None = None
+    projections: tuple[Linear, ...] = ()
+    further: tuple[Linear, ...] = ()
     mlp_extra: int = 0
     latent: Latent | None = None
     experts: Experts | None = None
@@ -100,6 +109,9 @@ class Blueprint:
     chunked: bool = False
     overrides: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     extra: int = 0
+    embedding_extra: int = 0
+    head_extra: int = 0
+    not_planned: str = ""
     hub_ids: tuple[str, ...] = ()
     architecture: str = ""
     source: str = ""
@@ -129,9 +141,12 @@ def build(blueprint: Blueprint) -> Model:
         position_parameters=blueprint.position_rows * blueprint.hidden,
         embedding_norm_parameters=norm if blueprint.embedding_norm else 0,
         final_norm_parameters=norm if blueprint.final_norm else 0,
+        embedding_extra_parameters=blueprint.embedding_extra,
+        head_extra_parameters=blueprint.head_extra,
         head_bias=blueprint.head_bias,
         dropout=blueprint.dropout,
         extra_parameters=blueprint.extra,
+        not_planned=blueprint.not_planned,
         hub_ids=blueprint.hub_ids,
         architecture=blueprint.architecture,
         source=blueprint.source,
@@ -186,6 +201,8 @@ def _layer(facts: Blueprint, window: int, sparse: bool) -> Layer:
         norms=facts.norms,
         norm_parameters=facts.norms * facts.norm_width,
         parallel=facts.parallel,
+        mixer=facts.mixer,
+        further=facts.further,
     )
 
 
@@ -211,6 +228,7 @@ def _attention(facts: Blueprint, window: int) -> Attention:
             rope_head_dim=latent.rope_dim,
             index_heads=latent.index_heads,
             index_head_dim=latent.index_head_dim,
+            gate_dim=facts.attention_gate,
         )
     normed = {"none": 0, "head": 2, "width": facts.heads + facts.kv_heads}[facts.qk_norm] * facts.head_dim
     return Attention(
@@ -225,6 +243,8 @@ def _attention(facts: Blueprint, window: int) -> Attention:
         qk_norm=facts.qk_norm != "none",
         extra_parameters=extra + normed * (2 if facts.qk_norm_bias else 1),
         chunked=facts.chunked and window > 0,
+        gate_dim=facts.attention_gate,
+        projections=facts.projections,
     )
 
 
@@ -248,4 +268,6 @@ def _sparse_mlp(facts: Blueprint) -> MLP:
         shared_gate=experts.shared_gate,
         router_bias=experts.router_bias,
         extra_parameters=facts.mlp_extra + experts.extra,
+        latent=experts.latent,
+        expert_extra=experts.own_extra,
     )

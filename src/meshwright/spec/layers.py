@@ -1,52 +1,18 @@
-"""One layer as numbers: its attention, its MLP and every matrix with the way tensor parallelism splits it.
+"""One layer as numbers: its attention or recurrent mixer, its MLP, and how tensor parallelism splits every matrix.
 
 The whole cost model reads a model through `Layer.linears` and through the sizes of the attention core; nothing
-downstream knows an architecture by name.
+downstream knows an architecture by name. Recurrent mixers are in `mixers`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-Split = Literal["column", "row", "replicated"]
+from meshwright.spec.linear import Linear
+from meshwright.spec.mixers import Mixer
+
 AttentionKind = Literal["full", "mla", "none"]
-
-
-@dataclass(frozen=True, slots=True)
-class Linear:
-    """One weight matrix of shape (out_features, in_features) and how tensor parallelism splits it.
-
-    `column` splits the output, `row` the input, `replicated` neither. `units` is the number of indivisible pieces along
-    the split dimension (attention heads); 0 means that any whole share will do. A matrix that exists once per routed
-    expert has `experts` copies, of which a token passes through `active`.
-    """
-
-    name: str
-    in_features: int
-    out_features: int
-    split: Split
-    units: int = 0
-    bias: bool = False
-    experts: int = 1
-    active: int = 1
-
-    @property
-    def is_expert(self) -> bool:
-        return self.experts > 1
-
-    @property
-    def matrix_parameters(self) -> int:
-        return self.in_features * self.out_features * self.experts
-
-    @property
-    def num_parameters(self) -> int:
-        return self.matrix_parameters + (self.out_features * self.experts if self.bias else 0)
-
-    @property
-    def active_parameters(self) -> int:
-        """Parameters that one token passes through."""
-        return self.num_parameters // self.experts * self.active
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +23,8 @@ class Attention:
     its own block of `window` positions up to itself. For MLA, `head_dim` is the query/key width per head (without and
     with rotary part together), `v_head_dim` the value width. `extra_parameters` counts what is not a matrix: q/k norms,
     sinks, relative-position tables; it is replicated over tensor-parallel ranks. An indexer (`index_heads` > 0)
-    scores all keys before it and leaves each query its `window` best (DeepSeek-V3.2, section 2.1).
+    scores all keys before it and leaves each query its `window` best (DeepSeek-V3.2, section 2.1). Where attention
+    isn't `causal` (encoders), a query sees keys to both sides, with a window half of it to each.
     """
 
     heads: int
@@ -77,6 +44,11 @@ class Attention:
     chunked: bool = False
     index_heads: int = 0
     index_head_dim: int = 0
+    gate_dim: int = 0
+    """Width per head of the gate that multiplies the output before its last matrix; 0: there is none."""
+    projections: tuple[Linear, ...] = ()
+    """The projections where they are not those of the kind (keys that serve as values, compressed keys)."""
+    causal: bool = True
 
     @property
     def value_dim(self) -> int:
@@ -84,6 +56,8 @@ class Attention:
 
     def mean_keys(self, seq_len: int) -> float:
         """Mean number of keys that a query sees in a sequence of `seq_len` tokens."""
+        if not self.causal:
+            return 2 * mean_keys(seq_len, self.window // 2 + 1 if self.window else 0) - 1
         if self.chunked and 0 < self.window < seq_len:
             return _mean_keys_in_chunks(seq_len, self.window)
         return mean_keys(seq_len, self.window)
@@ -94,9 +68,14 @@ class Attention:
 
     def linears(self, hidden: int) -> tuple[Linear, ...]:
         """The projections of one layer; the attention core itself has no weights."""
-        if self.kind == "none":
-            return ()
-        out = Linear("attn_out", self.heads * self.value_dim, hidden, "row", self.heads, self.out_bias)
+        if self.kind == "none" or self.projections:
+            return self.projections
+        out: tuple[Linear, ...] = (
+            Linear("attn_out", self.heads * self.value_dim, hidden, "row", self.heads, self.out_bias),
+        )
+        if self.gate_dim:
+            gate = Linear("attn_gate", hidden, self.heads * self.gate_dim, "column", self.heads, self.qkv_bias)
+            out = (gate, *out)
         if self.kind == "mla":
             nope = self.head_dim - self.rope_head_dim
             query: tuple[Linear, ...]
@@ -112,13 +91,13 @@ class Attention:
                 *self._indexer(hidden),
                 Linear("kv_down", hidden, self.kv_lora_rank + self.rope_head_dim, "replicated", bias=self.qkv_bias),
                 Linear("kv_up", self.kv_lora_rank, self.heads * (nope + self.value_dim), "column", self.heads),
-                out,
+                *out,
             )
         return (
             Linear("q", hidden, self.heads * self.head_dim, "column", self.heads, self.qkv_bias),
             Linear("k", hidden, self.kv_heads * self.head_dim, "column", self.kv_heads, self.qkv_bias),
             Linear("v", hidden, self.kv_heads * self.value_dim, "column", self.kv_heads, self.qkv_bias),
-            out,
+            *out,
         )
 
     def _indexer(self, hidden: int) -> tuple[Linear, ...]:
@@ -151,10 +130,18 @@ class MLP:
     shared_gate: bool = False
     router_bias: bool = False
     extra_parameters: int = 0
+    latent: int = 0
+    """Width to which tokens are projected for the routed experts, and back (latent experts); 0: the stream's own."""
+    expert_extra: int = 0
+    """Of `extra_parameters`, those that belong to one routed expert (its scale)."""
 
     @property
     def is_moe(self) -> bool:
         return self.experts > 0
+
+    def dispatched_width(self, hidden: int) -> int:
+        """Width in which a token travels to its routed experts."""
+        return self.latent or hidden
 
     def linears(self, hidden: int) -> tuple[Linear, ...]:
         parts: list[Linear] = []
@@ -162,9 +149,14 @@ class MLP:
             parts += _feed_forward("mlp", hidden, self.width, self.gated, self.bias)
         if self.is_moe:
             parts.append(Linear("router", hidden, self.experts, "replicated", bias=self.router_bias))
-            parts += _feed_forward(
-                "expert", hidden, self.expert_width, self.gated, self.expert_bias, self.experts, self.top_k
+            inside = self.dispatched_width(hidden)
+            routed = _feed_forward(
+                "expert", inside, self.expert_width, self.gated, self.expert_bias, self.experts, self.top_k
             )
+            if self.latent:
+                down = Linear("latent_down", hidden, inside, "replicated", bias=self.bias)
+                routed = [down, *routed, Linear("latent_up", inside, hidden, "replicated", bias=self.bias)]
+            parts += routed
         if self.shared_width:
             parts += _feed_forward("shared_expert", hidden, self.shared_width, self.gated, self.bias)
             if self.shared_gate:
@@ -183,8 +175,9 @@ def _feed_forward(
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One transformer layer. `norm_parameters` sums its norms' weights and biases; `norms` counts the norms over the
-    residual stream (2 in most models, 4 with post-norms, 1 where attention and MLP share one)."""
+    """One layer. `norm_parameters` sums its norms' weights and biases; `norms` counts the norms over the residual
+    stream (2 in most models, 4 with post-norms, 1 where attention and MLP share one). A recurrent `mixer` stands in
+    place of attention (whose kind is then "none") or beside it, on the same input; a layer may lack either half."""
 
     attention: Attention
     mlp: MLP
@@ -192,18 +185,40 @@ class Layer:
     norm_parameters: int = 0
     parallel: bool = False
     """Attention and MLP read the same input and are summed into the residual once (GPT-J, Falcon, Cohere)."""
+    mixer: Mixer | None = None
+    cross: Attention | None = None
+    """Attention of a decoder's layer over the encoder's output."""
+    further: tuple[Linear, ...] = ()
+    """Matrices that belong to neither attention nor MLP (gates of per-layer inputs, hyper-connections)."""
+
+    @property
+    def mixes(self) -> bool:
+        """Whether tokens see each other here, by attention or by a recurrence."""
+        return self.attention.kind != "none" or self.mixer is not None
+
+    @property
+    def blocks(self) -> int:
+        """Sums into the residual stream."""
+        feeds = bool(self.mlp.width or self.mlp.shared_width or self.mlp.is_moe)
+        return 1 if self.parallel else int(self.mixes) + int(feeds)
 
     def linears(self, hidden: int) -> tuple[Linear, ...]:
-        return self.attention.linears(hidden) + self.mlp.linears(hidden)
+        cross = () if self.cross is None else self.cross.linears(hidden)
+        over = tuple(replace(linear, name=f"cross_{linear.name}") for linear in cross)
+        mixer = () if self.mixer is None else self.mixer.linears(hidden)
+        return self.attention.linears(hidden) + over + mixer + self.further + self.mlp.linears(hidden)
 
     def num_parameters(self, hidden: int) -> int:
         return self._vectors() + sum(linear.num_parameters for linear in self.linears(hidden))
 
     def active_parameters(self, hidden: int) -> int:
-        return self._vectors() + sum(linear.active_parameters for linear in self.linears(hidden))
+        idle = self.mlp.expert_extra * (self.mlp.experts - self.mlp.top_k)
+        return self._vectors() - idle + sum(linear.active_parameters for linear in self.linears(hidden))
 
     def _vectors(self) -> int:
-        return self.norm_parameters + self.attention.extra_parameters + self.mlp.extra_parameters
+        mixer = 0 if self.mixer is None else self.mixer.split_parameters + self.mixer.whole_parameters
+        cross = 0 if self.cross is None else self.cross.extra_parameters
+        return self.norm_parameters + self.attention.extra_parameters + cross + mixer + self.mlp.extra_parameters
 
 
 def mean_keys(seq_len: int, window: int) -> float:

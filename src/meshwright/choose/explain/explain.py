@@ -22,8 +22,7 @@ from meshwright.choose.objective import OBJECTIVES, score
 from meshwright.choose.reasons import nothing
 from meshwright.choose.search import Found
 from meshwright.choose.sizes import search_sizes
-from meshwright.cost.estimate import check_dtype, computable, estimate, price
-from meshwright.spec import rules
+from meshwright.cost.estimate import check_dtype, computable, estimate, without_solved_layers
 from meshwright.spec.cluster import Cluster
 from meshwright.spec.errors import UnknownName
 from meshwright.spec.estimate import Estimate
@@ -64,7 +63,7 @@ def explain(
     used = replace(job, cluster=cluster.part(size))
     explained = best
     if plan is not None:
-        priced = _unsolved(job, plan)
+        priced = without_solved_layers(job, plan)
         explained = estimate(model, cluster, workload, priced, software)
         priced = computable(job, priced, explained.problems)
     else:
@@ -131,15 +130,6 @@ def _unpinned(compared: Compared, job: Job) -> Alternative | None:
     priced = estimate(job.model, job.cluster, job.workload, plan, job.software)
     free = compared.against("unpinned", "the best plan without pins", priced)
     return free if free.behind < -1e-9 else None
-
-
-def _unsolved(job: Job, plan: Plan) -> Plan:
-    """The plan without its layers per stage where those are the ones that would be solved for it: the search prices
-    solved splits, and the two must be compared alike."""
-    free = replace(plan, layers_per_stage=())
-    if rules.problems(job, plan) or rules.problems(job, free):
-        return plan
-    return free if price(job, free).plan.layers_per_stage == plan.layers_per_stage else plan
 
 
 def _frugal(used: Job, pins: Mapping[str, Any]) -> Plan:

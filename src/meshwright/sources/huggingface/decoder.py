@@ -75,7 +75,9 @@ def blueprint(keys: Keys, family: Family, name: str) -> Blueprint:
 
 
 def _refuse_incomplete(keys: Keys, family: Family) -> None:
-    derived = {"ffn"} if family.ffn_ratio or family.sparse == "all" or family.uneven == "blocks" else set()
+    derived = (
+        {"ffn"} if family.ffn_ratio or family.sparse == "all" or family.uneven in ("blocks", "single_blocks") else set()
+    )
     missing = [
         LABELS[fact]
         for fact in ESSENTIAL

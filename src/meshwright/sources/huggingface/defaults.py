@@ -19,13 +19,24 @@ qwen2_moe         2048 24 16 5632 151936 32768 kv_heads=16 window=4096 window_fr
                   experts=60 top_k=4 expert_ffn=1408 shared_ffn=5632
 qwen3             4096 32 32 22016 151936 32768 kv_heads=32 head_dim=128 window=4096 window_from=28
 qwen3_moe         2048 24 32 6144 151936 32768 kv_heads=4 window=4096 experts=128 top_k=8 expert_ffn=768
+qwen2_vl_text     8192 80 64 29568 152064 32768 kv_heads=8 window=4096 window_from=80
 qwen2_5_vl_text   8192 80 64 29568 152064 32768 kv_heads=8 window=4096 window_from=80
 qwen3_vl_text     4096 32 32 22016 151936 128000 kv_heads=32 head_dim=128
 qwen3_vl_moe_text 2048 24 16 5632 151936 128000 kv_heads=16 experts=60 top_k=4 expert_ffn=1408
+qwen3_next        2048 48 16 5632 151936 32768 kv_heads=2 head_dim=256
+                  experts=512 top_k=10 expert_ffn=512 shared_ffn=512
+qwen3_5_text      4096 32 16 12288 248320 32768 kv_heads=4 head_dim=256
+qwen3_5_moe_text  2048 40 16 - 248320 32768 kv_heads=2 head_dim=256
+                  experts=256 top_k=8 expert_ffn=512 shared_ffn=512
+nemotron_h        4096 4 32 21504 131072 4096 kv_heads=8 head_dim=128
+                  experts=8 top_k=2 expert_ffn=7688 shared_ffn=7688
 gemma             3072 28 16 24576 256000 8192 kv_heads=16 head_dim=256
 gemma2            2304 26 8 9216 256000 8192 kv_heads=4 head_dim=256 window=4096
 vaultgemma        2304 26 8 9216 256000 8192 kv_heads=4 head_dim=256 window=4096
 gemma3_text       2304 26 8 9216 262208 131072 kv_heads=4 head_dim=256 window=4096 window_pattern=6
+gemma3n_text      2048 35 8 16384 262400 32768 kv_heads=2 head_dim=256 window=512 window_pattern=5
+gemma4_text       2304 30 8 9216 262144 131072 kv_heads=4 head_dim=256 window=512 window_pattern=6
+mllama_text_model 4096 40 32 14336 128256 131072 kv_heads=8
 phi               2048 24 32 8192 51200 2048
 phi3              3072 32 32 8192 32064 4096
 phimoe            4096 32 32 6400 32064 131072 kv_heads=8 experts=16 top_k=2
@@ -75,6 +86,9 @@ granitemoeshared  4096 32 32 11008 32000 2048 experts=8 top_k=2
 nemotron          6144 32 48 24576 256000 4096
 glm               4096 40 32 13696 151552 131072 kv_heads=2 head_dim=128
 glm4              4096 40 32 13696 151552 131072 kv_heads=2 head_dim=128
+glm4v_text        4096 40 32 13696 151552 32768 kv_heads=2
+glm4v_moe_text    4096 46 96 10944 151424 65536 kv_heads=8
+                  experts=128 top_k=8 expert_ffn=1408 shared_experts=1 first_dense=1
 glm4_moe          4096 46 96 10944 151552 131072 kv_heads=8
                   experts=128 top_k=8 expert_ffn=1408 shared_experts=1 first_dense=1
 solar_open        4096 48 64 - 196608 131072 kv_heads=8 head_dim=128
@@ -95,6 +109,9 @@ cwm               6144 64 48 21504 128256 131072 kv_heads=8 head_dim=128 window=
 dots1             4608 62 32 10944 152064 2048 kv_heads=32 window=4096 window_from=62 expert_ffn=1408 first_dense=0
 mimo_v2_flash     4096 48 64 16384 152576 131072 kv_heads=4 head_dim=192 value_dim=128 window=129
                   experts=256 top_k=8 expert_ffn=2048 first_dense=1
+deepseek_v4       4096 43 64 - 129280 1048576 kv_heads=1 head_dim=512 q_rank=1024 window=128
+                  experts=256 top_k=6 expert_ffn=2048
+                  index_heads=64 index_head_dim=128 index_keys=512
 internlm3         4096 48 32 10240 128512 32768 kv_heads=2 head_dim=128
 llama4_text       5120 48 40 8192 202048 131072 kv_heads=8 head_dim=128 chunk=8192
                   experts=16 top_k=1 dense_ffn=16384

@@ -18,7 +18,7 @@ def experts(keys: Keys, family: Family, ffn: int, layers: int) -> tuple[Experts 
         if keys.count("experts", least=0):
             raise keys.refuse("how its experts are laid out")
         return None, frozenset()
-    count = keys.count("experts", least=0)
+    count = keys.count("experts", least=0) if keys.flag(family.sparse_when) else 0
     sparse = sparse_layers(keys, family, layers) if count else frozenset()
     if not count or not sparse:
         return None, frozenset()
@@ -60,8 +60,8 @@ def _listed(keys: Keys, layers: int) -> frozenset[int] | None:
     if kinds is not None:
         entries = per_layer(keys, "mlp_layer_types", kinds, layers)
         for kind in entries:
-            checks.choice(keys.where, "mlp_layer_types", kind, ("dense", "sparse"))
-        return frozenset(index for index, kind in enumerate(entries) if kind == "sparse")
+            checks.choice(keys.where, "mlp_layer_types", kind, ("dense", "sparse", "moe", "hash_moe"))
+        return frozenset(index for index, kind in enumerate(entries) if kind != "dense")
     marks = keys.raw("moe_layer_freq")
     if isinstance(marks, list):
         entries = per_layer(keys, "moe_layer_freq", marks, layers)

@@ -24,8 +24,10 @@ WindowRule = Literal[
     "full_every_sixth",
     "chunks",
     "local",
+    "own",
 ]
-"""Which layers have a window where no `layer_types` says so; see `windows`."""
+"""Which layers have a window where no `layer_types` says so; see `windows`. With "own", the class has layer types of
+its own, read by its uneven rule."""
 
 SparseRule = Literal["none", "all", "first_dense", "step", "range"]
 """Which layers are mixtures of experts where no list says so; see `experts`."""
@@ -34,8 +36,18 @@ SharedRule = Literal["none", "count", "width", "one", "count_dense"]
 """Width of the shared experts: n of the routed width; a width of its own; one of the dense width; n of those."""
 
 
-UnevenRule = Literal["none", "blocks", "sliding_heads"]
-"""How single layers differ beyond windows and experts; see `uneven`."""
+UnevenRule = Literal[
+    "none",
+    "blocks",
+    "sliding_heads",
+    "gemma4",
+    "gemma3n",
+    "cross_attention",
+    "deepseek_v4",
+    "delta_rule",
+    "single_blocks",
+]
+"""How single layers differ beyond windows and experts; see `uneven` and, for recurrent layers, `mixers`."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +92,7 @@ class Family:
     windows: WindowRule = "none"
     window_gate: Flag = True
     sparse: SparseRule = "none"
+    sparse_when: Flag = True
     shared: SharedRule = "none"
     expert_width: Literal["ffn", "expert_ffn"] = "expert_ffn"
     expert_bias: bool = False

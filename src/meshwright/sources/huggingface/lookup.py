@@ -43,13 +43,16 @@ def architecture_of(values: Mapping[str, Any], where: str) -> str:
     return checks.text(where, "architectures", names[0]) if names else ""
 
 
-def row_of(values: Mapping[str, Any], where: str) -> tuple[str, tuple[str, ...]]:
-    """The row of the table that a config belongs to, and what has to be said about how it was found."""
+def row_of(values: Mapping[str, Any], where: str, around: str = "") -> tuple[str, tuple[str, ...]]:
+    """The row of the table that a config belongs to, and what has to be said about how it was found.
+
+    `around` is the class of the config that holds this one; a refusal names it.
+    """
     model_type, architecture = model_type_of(values, where), architecture_of(values, where)
     if model_type in TABLE:
         return model_type, ()
     if model_type in REFUSED:
-        raise UnsupportedModel(architecture or model_type, (REFUSED[model_type],), where)
+        raise UnsupportedModel(around or architecture or model_type, (REFUSED[model_type],), where)
     if architecture in BY_ARCHITECTURE:
         note = f"model_type {model_type!r} is not known here, but its class {architecture} is"
         return BY_ARCHITECTURE[architecture], (note,)
@@ -60,7 +63,7 @@ def row_of(values: Mapping[str, Any], where: str) -> tuple[str, tuple[str, ...]]
         raise UnsupportedModel("nameless", ("model_type",), where, 'add the key, such as "model_type": "llama"')
     missing = [f"what {key} builds" for key in odd] + _unstated(values, where)
     if missing:
-        raise UnsupportedModel(architecture or model_type, missing, where)
+        raise UnsupportedModel(around or architecture or model_type, missing, where)
     note = f"{architecture or model_type} is not known here; its keys say that it is like Llama, with two norms a layer"
     return "llama", (note,)
 

@@ -7,7 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from meshwright.sources import checks
-from meshwright.sources.huggingface.towers import WRAPPERS, Tower, Wrapper
+from meshwright.sources.huggingface.lookup import model_type_of
+from meshwright.sources.huggingface.parts import Part
+from meshwright.sources.huggingface.projectors import Joint, plain_matrix
+from meshwright.sources.huggingface.vision import TOWERS, WIDTHS
+from meshwright.sources.huggingface.wrappers import WRAPPERS, Wrapper
 from meshwright.spec.errors import UnsupportedModel
 
 TEXT_KEYS = ("text_config", "language_config", "llm_config", "thinker_config")
@@ -31,7 +35,9 @@ def parts_of(values: Mapping[str, Any], where: str, model_type: str, architectur
     inside = next((key for key in TEXT_KEYS if values.get(key) is not None), "")
     beside = [key for key in BESIDE_KEYS if values.get(key) not in (None, {}, [])]
     wrapper = WRAPPERS.get(_wrapper_type(values, model_type, architecture))
-    if wrapper is not None and "audio_config" not in beside:
+    if wrapper is not None:
+        if "audio_config" in beside and not wrapper.audio:
+            raise UnsupportedModel(architecture, ["what audio_config builds beside the text stack"], where)
         if not inside:
             return Parts(values, True, wrapper.text, wrapper)
         text = checks.mapping(where, inside, values[inside])
@@ -45,23 +51,38 @@ def parts_of(values: Mapping[str, Any], where: str, model_type: str, architectur
     return Parts(values)
 
 
-def beside_parameters(parts: Parts, values: Mapping[str, Any], where: str, hidden: int) -> int:
-    """Parameters of the towers and projectors around a text stack of width `hidden`."""
-    if parts.wrapper is None:
+def beside_parameters(parts: Parts, values: Mapping[str, Any], where: str, hidden: int, architecture: str) -> int:
+    """Parameters of the towers and projectors around a text stack of width `hidden`.
+
+    Raises UnsupportedModel for a tower of an unknown kind.
+    """
+    wrapper = parts.wrapper
+    if wrapper is None:
         return 0
-    vision = checks.mapping(where, "vision_config", values.get("vision_config") or {})
-    return parts.wrapper.count(Tower(vision, values, where, hidden))
+    outer, total = Part(values, where), 0
+    if values.get("vision_config") is not None or not wrapper.optional:
+        tower = outer.inside("vision_config", wrapper.tower_sizes)
+        kind = wrapper.tower if wrapper.fixed_tower else model_type_of(tower.values, where) or wrapper.tower
+        if kind not in TOWERS or (kind not in WIDTHS and not wrapper.fixed_tower):
+            raise UnsupportedModel(architecture, [f"its tower of type {checks.shown(kind)}"], where)
+        width = tower.size("hidden_size", WIDTHS.get(kind, 1))
+        total += TOWERS[kind](tower) + wrapper.projector(Joint(outer, tower, width, hidden))
+    if wrapper.audio and values.get("audio_config") is not None:
+        audio = outer.inside("audio_config")
+        width = audio.size("output_proj_dims", 1536)
+        total += TOWERS[wrapper.audio](audio) + plain_matrix(Joint(outer, audio, width, hidden))
+    return total
 
 
-def tied(parts: Parts, values: Mapping[str, Any], where: str) -> bool | None:
-    """Whether a wrapper ties its embeddings; None for a plain decoder, which says so itself."""
-    if parts.wrapper is None:
-        return None
-    for config in (parts.text,) if parts.wrapper.text_ties else (values, parts.text):
-        given = config.get("tie_word_embeddings")
-        if given is not None:
-            return checks.flag(where, "tie_word_embeddings", given)
-    return parts.wrapper.tied
+def tied(parts: Parts, values: Mapping[str, Any], where: str, text_ties: bool) -> bool:
+    """Whether embeddings are tied, in a text stack that says `text_ties` of itself."""
+    wrapper = parts.wrapper
+    if wrapper is None or wrapper.ties == "text":
+        return text_ties
+    outer = Part(values, where).flag("tie_word_embeddings", wrapper.tied)
+    if wrapper.ties == "either":
+        return outer or text_ties
+    return outer and wrapper.ties != "never"
 
 
 def _wrapper_type(values: Mapping[str, Any], model_type: str, architecture: str) -> str:

@@ -19,6 +19,9 @@ _LLAMA = Family("LlamaForCausalLM", qkv_bias=ATTENTION_BIAS, out_bias=ATTENTION_
 _MISTRAL = Family("MistralForCausalLM", windows="all")
 _QWEN2 = Family("Qwen2ForCausalLM", qkv_bias=True, windows="from_layer", window_gate=SLIDES)
 _QWEN3 = _QWEN2.like("Qwen3ForCausalLM", qkv_bias=ATTENTION_BIAS, out_bias=ATTENTION_BIAS, qk_norm="head")
+_QWEN3_NEXT = _QWEN3.like(
+    "Qwen3NextForCausalLM", windows="none", sparse="step", shared="width", shared_gate=True, uneven="delta_rule"
+)
 _GEMMA = Family("GemmaForCausalLM", tied=True, qkv_bias=ATTENTION_BIAS, out_bias=ATTENTION_BIAS)
 _GEMMA2 = _GEMMA.like("Gemma2ForCausalLM", norms=4, windows="alternate")
 _GPT2 = Family(
@@ -141,6 +144,19 @@ TABLE: dict[str, Family] = {
     ),
     "qwen3": _QWEN3,
     "qwen3_moe": _QWEN3.like("Qwen3MoeForCausalLM", windows="all", sparse="step"),
+    "qwen3_next": _QWEN3_NEXT,
+    "qwen3_5_text": _QWEN3_NEXT.like("Qwen3_5ForCausalLM", sparse="none", shared="none", shared_gate=False),
+    "qwen3_5_moe_text": _QWEN3_NEXT.like("Qwen3_5MoeForCausalLM", sparse="all"),
+    "nemotron_h": Family(
+        "NemotronHForCausalLM",
+        gated=False,
+        mlp_bias=MLP_BIAS,
+        position="none",
+        sparse="all",
+        shared="width",
+        uneven="single_blocks",
+    ),
+    "qwen2_vl_text": _QWEN2,
     "qwen2_5_vl_text": _QWEN2,
     "qwen3_vl_text": _QWEN3.like("Qwen3VLTextModel", windows="none"),
     "qwen3_vl_moe_text": _QWEN3.like("Qwen3VLMoeTextModel", windows="none", sparse="step"),
@@ -148,6 +164,16 @@ TABLE: dict[str, Family] = {
     "gemma2": _GEMMA2,
     "vaultgemma": _GEMMA2.like("VaultGemmaForCausalLM", norms=2),
     "gemma3_text": _GEMMA2.like("Gemma3ForCausalLM", qk_norm="head", windows="pattern"),
+    "gemma3n_text": _GEMMA2.like("Gemma3nForCausalLM", qk_norm="head", windows="pattern", uneven="gemma3n"),
+    "gemma4_text": _GEMMA2.like(
+        "Gemma4ForCausalLM",
+        qk_norm="head",
+        windows="pattern",
+        sparse="all",
+        sparse_when=Key("enable_moe_block", False),
+        uneven="gemma4",
+    ),
+    "mllama_text_model": Family("MllamaForCausalLM", uneven="cross_attention"),
     "phi": _GPTJ.like(
         "PhiForCausalLM",
         ffn_ratio=0,
@@ -192,6 +218,9 @@ TABLE: dict[str, Family] = {
     "deepseek_v3": _DEEPSEEK_V3,
     "deepseek_v32": _DEEPSEEK_V3.like("DeepseekV32ForCausalLM", indexer=True),
     "glm_moe_dsa": _DEEPSEEK_V3.like("GlmMoeDsaForCausalLM", indexer=True),
+    "deepseek_v4": Family(
+        "DeepseekV4ForCausalLM", sinks=True, mlp_bias=MLP_BIAS, windows="own", sparse="all", uneven="deepseek_v4"
+    ),
     "glm4_moe_lite": _DEEPSEEK_V3.like("Glm4MoeLiteForCausalLM"),
     "minicpm3": _DEEPSEEK_V3.like("MiniCPM3ForCausalLM", tied=True, mlp_bias=MLP_BIAS, sparse="none", shared="none"),
     "youtu": _DEEPSEEK_V3.like("YoutuForCausalLM", tied=True, sparse="none", shared="none"),
@@ -253,7 +282,9 @@ TABLE: dict[str, Family] = {
     "nemotron": _LLAMA.like("NemotronForCausalLM", norm="layer", norm_bias=True, gated=False),
     "glm": _GLM,
     "glm4": _GLM.like("Glm4ForCausalLM", norms=4),
+    "glm4v_text": _GLM.like("Glm4vTextModel", qkv_bias=True, norms=4),
     "glm4_moe": _GLM4_MOE,
+    "glm4v_moe_text": _GLM4_MOE.like("Glm4vMoeTextModel", qkv_bias=ATTENTION_BIAS_ON, qk_norm="none"),
     "solar_open": _GLM4_MOE.like("SolarOpenForCausalLM", qk_norm="none", sparse="all"),
     "smollm3": _LLAMA.like("SmolLM3ForCausalLM", tied=True),
     "exaone4": Family("Exaone4ForCausalLM", qk_norm="head", windows="pattern"),

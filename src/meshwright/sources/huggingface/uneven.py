@@ -8,8 +8,12 @@ from typing import Any
 
 from meshwright.sources import checks
 from meshwright.sources.blueprint import Blueprint
+from meshwright.sources.huggingface.compressed import with_compressed_attention
+from meshwright.sources.huggingface.cross import with_cross_attention
 from meshwright.sources.huggingface.families import UnevenRule
+from meshwright.sources.huggingface.gemma import with_gemma3n_layers, with_gemma4_layers
 from meshwright.sources.huggingface.keys import Keys
+from meshwright.sources.huggingface.mixers import with_delta_rule, with_single_blocks
 from meshwright.sources.huggingface.windows import per_layer
 
 
@@ -18,6 +22,12 @@ def with_uneven_layers(keys: Keys, rule: UnevenRule, facts: Blueprint) -> Bluepr
     rules: dict[UnevenRule, Callable[[Keys, Blueprint], Blueprint]] = {
         "blocks": _blocks,
         "sliding_heads": _sliding_heads,
+        "delta_rule": with_delta_rule,
+        "single_blocks": with_single_blocks,
+        "gemma4": with_gemma4_layers,
+        "gemma3n": with_gemma3n_layers,
+        "cross_attention": with_cross_attention,
+        "deepseek_v4": with_compressed_attention,
     }
     return rules[rule](keys, facts) if rule in rules else facts
 

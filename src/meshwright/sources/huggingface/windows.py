@@ -15,6 +15,8 @@ CHUNKED = ("chunked_attention",)
 
 def windows(keys: Keys, family: Family, layers: int) -> tuple[int, ...]:
     """One window per layer, 0 where a layer sees everything before it; empty where all layers do."""
+    if family.windows == "own" or family.uneven in ("delta_rule", "single_blocks"):
+        return ()
     kinds = _kinds(keys, layers)
     if family.windows == "none" and not kinds or _is_off(keys, family):
         return ()
@@ -24,6 +26,11 @@ def windows(keys: Keys, family: Family, layers: int) -> tuple[int, ...]:
     sizes = {**dict.fromkeys(SLIDING, size), **dict.fromkeys(CHUNKED, chunk)}
     found = tuple(sizes.get(kind, 0) for kind in kinds)
     return found if any(found) else ()
+
+
+def layer_kinds(keys: Keys, family: Family, layers: int) -> list[str]:
+    """What each layer is called in the file, or by the rule of its class."""
+    return _kinds(keys, layers) or _rule(keys, family, layers)
 
 
 def _kinds(keys: Keys, layers: int) -> list[str]:

@@ -90,6 +90,18 @@ def _context_explain(job: Job, plan: Plan) -> tuple[str, str]:
     )
 
 
+def _recurrence_broken(job: Job, plans: PlanTable) -> Any:
+    return (plans.cp > 1) & any(kind.mixer is not None for kind in job.model.kinds)
+
+
+def _recurrence_explain(job: Job, plan: Plan) -> tuple[str, str]:
+    title = next(kind.mixer.title for kind in job.model.kinds if kind.mixer is not None)
+    return (
+        f"cp {plan.cp} cuts the sequence, along which layers of {title} carry their state from rank to rank",
+        "use cp 1",
+    )
+
+
 def _sequence_broken(job: Job, plans: PlanTable) -> Any:
     return plans.sequence_parallel & (job.workload.seq_len % (plans.cp * plans.tp) != 0)
 
@@ -157,6 +169,7 @@ RULES: tuple[Rule, ...] = (
     Rule("key-value-heads", _kv_broken, _kv_explain),
     Rule("mlp-width", _width_broken, _width_explain),
     Rule("context-sequence", _context_broken, _context_explain),
+    Rule("context-recurrence", _recurrence_broken, _recurrence_explain),
     Rule("sequence-parallel", _sequence_broken, _sequence_explain),
     Rule("experts", _expert_broken, _expert_explain),
     Rule("expert-ranks", _expert_ranks_broken, _expert_ranks_explain),

@@ -46,9 +46,11 @@ def divisors(number: int) -> list[int]:
 
 
 def head_counts(job: Job) -> list[tuple[int, int]]:
-    return sorted(
-        {(kind.attention.heads, kind.attention.kv_heads) for kind in job.model.kinds if kind.attention.kind != "none"}
-    )
+    """(heads, heads that share keys and values) of attention, and of recurrent mixers with their groups."""
+    kinds = job.model.kinds
+    counts = {(kind.attention.heads, kind.attention.kv_heads) for kind in kinds if kind.attention.kind != "none"}
+    mixers = [kind.mixer for kind in kinds if kind.mixer is not None]
+    return sorted(counts | {(mixer.heads, mixer.groups or mixer.heads) for mixer in mixers})
 
 
 def mlp_widths(job: Job) -> list[int]:
