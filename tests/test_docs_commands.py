@@ -45,6 +45,7 @@ def words(command: str) -> list[str]:
     return shlex.split(command, comments=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", as_typed())
 def test_a_command_of_the_documentation_runs(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is answered, with yes (0) or no (1); an exception of the program would be in the result."""
