@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import typer
+
+if TYPE_CHECKING:
+    from meshwright.spec.model import Model
 
 ANSWERED, NO, MISUNDERSTOOD = 0, 1, 2
 INTERRUPTED = 128 + 2
@@ -49,6 +53,14 @@ def _flush() -> None:
 def note(kind: str, text: str) -> None:
     """A line on standard error beside the answer."""
     typer.echo(f"{kind}: {text}", err=True)
+
+
+def remark(model: Model, warnings: Sequence[str]) -> None:
+    """What the header of a text shows, for those who read the answer as JSON."""
+    for noted in model.notes:
+        note("note", f"{model.name}: {noted}")
+    for warning in warnings:
+        note("warning", warning)
 
 
 def _misunderstood(message: str) -> typer.Exit:

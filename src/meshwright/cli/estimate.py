@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import typer
 
-from meshwright.cli.answer import ANSWERED, NO, answering, note
+from meshwright.cli.answer import ANSWERED, NO, answering, note, remark
 from meshwright.cli.options import JobOptions, Model, OutputOptions, PlanOptions, with_groups
 
 
@@ -45,8 +45,7 @@ def _estimate(model: str, job: JobOptions, pinned: PlanOptions, output: OutputOp
         found = completed(asked)
     found = replace(found, cluster=asked.cluster)  # the planner prices the part that a plan uses
     if output.as_json:
-        for warning in warnings_of(found.cluster, found.plan.world_size, found):
-            note("warning", warning)
+        remark(found.model, warnings_of(found.cluster, found.plan.world_size, found))
         typer.echo(to_json(estimate_document(found)))
     else:
         show_estimate(found, console())

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from meshwright.cli.answer import ANSWERED, NO, answering, note
+from meshwright.cli.answer import ANSWERED, NO, answering, remark
 from meshwright.cli.options import JobOptions, Model, PlanOptions, with_groups
 
 Flips = Annotated[
@@ -62,8 +62,7 @@ def _explain(model: str, job: JobOptions, pinned: PlanOptions, objective: str, f
             objective=wanted, fixed=None if given else asked.pins, flips=flips, progress=progress,
         )  # fmt: skip
     if as_json:
-        for warning in warnings_of(asked.cluster, said.accelerators_used, said.estimate):
-            note("warning", warning)
+        remark(asked.model, warnings_of(asked.cluster, said.accelerators_used, said.estimate))
         typer.echo(to_json(explanation_document(said)))
     else:
         show_explanation(said, asked, console())

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from meshwright.cli.answer import ANSWERED, NO, answering, note
+from meshwright.cli.answer import ANSWERED, NO, answering, note, remark
 from meshwright.cli.explain import Flips
 from meshwright.cli.options import JobOptions, Model, OutputOptions, PlanOptions, with_groups
 
@@ -77,8 +77,7 @@ def _plan(
         with searching() as progress:
             said = ranking.explain(flips=explained == "fully", progress=progress)
     if output.as_json:
-        for warning in warnings_of(asked.cluster, ranking.accelerators_used, ranking.best):
-            note("warning", warning)
+        remark(asked.model, warnings_of(asked.cluster, ranking.accelerators_used, ranking.best))
         document = ranking_document(ranking)
         if said is not None:
             document["explanation"] = explanation_document(said)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from meshwright.cli.answer import ANSWERED, NO, answering, note
+from meshwright.cli.answer import ANSWERED, NO, answering, note, remark
 from meshwright.cli.options import JobOptions, Model, PlanOptions, with_groups
 
 _SWEEP = "Sweep"
@@ -108,8 +108,7 @@ def _scale(
             counts=tried, batch_per_replica=growing, threshold=below, fixed=asked.pins, progress=progress,
         )  # fmt: skip
     if as_json:
-        for warning in warnings_of_sweep(found):
-            note("warning", warning)
+        remark(asked.model, warnings_of_sweep(found))
         typer.echo(to_json(scaling_document(found)))
     else:
         show_scaling(found, console())

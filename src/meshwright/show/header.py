@@ -24,14 +24,16 @@ def header(
     warnings: Sequence[str] = (),
     batch_per_replica: int = 0,
 ) -> Table:
-    """Model, cluster and job, one labelled row each, and what a reader must know about them. With a batch per replica
-    the workload's global batch means nothing."""
+    """Model, cluster and job, one labelled row each, what the reader of the model noted, and the warnings. With a batch
+    per replica the workload's global batch means nothing."""
     table = labelled()
     table.add_row("Model", named(model.name, model_facts(model)))
     table.add_row("Cluster", named(cluster.name, cluster_facts(cluster, workload.dtype)))
     if cluster.levels:
         table.add_row("", _levels(cluster))
     table.add_row("Job", Text(DOT.join(job_facts(workload, software, batch_per_replica))))
+    for note in model.notes:
+        table.add_row("Note", Text(f"{model.name}: {note}"))
     for warning in warnings:
         table.add_row(Text("Warning", "yellow"), Text(warning, "yellow"))
     return table

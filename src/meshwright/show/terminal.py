@@ -99,14 +99,11 @@ def warnings_of(cluster: Cluster, used: int, best: Estimate | None) -> list[str]
 
 
 def _about_model(best: Estimate) -> list[str]:
-    """What the reader of its description noted, and a sequence longer than the model is made for."""
+    """A sequence longer than the model is made for."""
     model, seq_len = best.model, best.workload.seq_len
-    found = [f"{model.name}: {note}" for note in model.notes]
-    if 0 < model.context_length < seq_len and not model.max_positions:
-        found.append(
-            f"the sequence of {seq_len:,} tokens exceeds the {model.context_length:,} of {model.name}'s context"
-        )
-    return found
+    if not 0 < model.context_length < seq_len or model.max_positions:
+        return []
+    return [f"the sequence of {seq_len:,} tokens exceeds the {model.context_length:,} of {model.name}'s context"]
 
 
 def _idle(used: int, cluster: Cluster, best: Estimate | None) -> list[str]:
