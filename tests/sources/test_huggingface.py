@@ -330,7 +330,7 @@ def test_an_unknown_class_is_refused_with_the_facts_that_are_missing(change: dic
     assert missing in caught.value.missing
 
 
-@pytest.mark.parametrize("model_type", ["bert", "t5", "mamba", "kimi_linear", "deepseek_v4", "jamba", "gemma3n"])
+@pytest.mark.parametrize("model_type", ["bert", "t5", "zamba2", "xlstm", "deepseek_v4", "jetmoe", "gemma3n"])
 def test_kinds_that_are_no_plain_decoder_are_refused_by_name(model_type: str) -> None:
     with pytest.raises(UnsupportedModel, match=model_type) as caught:
         llama(model_type=model_type, architectures="absent")

@@ -12,9 +12,8 @@ _REASONS = {
     " mpnet modernbert ernie nomic_bert clip siglip vit",
     "its encoder": "t5 mt5 umt5 longt5 switch_transformers bart mbart pegasus marian blenderbot whisper prophetnet"
     " encoder-decoder m2m_100 nllb-moe t5gemma",
-    "its state-space layers": "mamba mamba2 falcon_mamba rwkv xlstm recurrent_gemma jamba bamba zamba zamba2 falcon_h1"
-    " granitemoehybrid lfm2 lfm2_moe",
-    "its linear-attention layers": "minimax kimi_linear olmo_hybrid bailing_hybrid",
+    "its shared blocks": "zamba zamba2",
+    "its extended memory layers": "xlstm",
     "its compressed attention and hyper-connections": "deepseek_v4",
     "its heads per kind of layer": "step3p5 step3p7",
     "its per-layer inputs and shared keys": "gemma3n gemma3n_text gemma4 gemma4_text",

@@ -10,7 +10,7 @@ from meshwright.sources import checks
 from meshwright.sources.blueprint import Blueprint
 from meshwright.sources.huggingface.families import UnevenRule
 from meshwright.sources.huggingface.keys import Keys
-from meshwright.sources.huggingface.mixers import with_delta_rule, with_single_blocks
+from meshwright.sources.huggingface.mixers import with_single_blocks
 from meshwright.sources.huggingface.windows import per_layer
 
 
@@ -19,7 +19,6 @@ def with_uneven_layers(keys: Keys, rule: UnevenRule, facts: Blueprint) -> Bluepr
     rules: dict[UnevenRule, Callable[[Keys, Blueprint], Blueprint]] = {
         "blocks": _blocks,
         "sliding_heads": _sliding_heads,
-        "delta_rule": with_delta_rule,
         "single_blocks": with_single_blocks,
     }
     return rules[rule](keys, facts) if rule in rules else facts
