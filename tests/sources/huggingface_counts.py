@@ -10,6 +10,7 @@ import dataclasses
 import json
 import random
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,8 @@ def peculiar(model_type: str, config: dict[str, Any], heads: int, hidden: int, l
         sizes = {"mamba_num_heads": 4, "mamba_head_dim": 6, "n_groups": [1, 2, 4][layers % 3], "ssm_state_size": 10}
         switches = {"use_bias": heads == 4, "use_conv_bias": layers != 3, "moe_shared_expert_intermediate_size": 14}
         return {"hybrid_override_pattern": pattern, "num_hidden_layers": len(pattern), **sizes, **switches}
+    if model_type in HYBRIDS:
+        return HYBRIDS[model_type](config, heads, hidden, layers)
     if model_type == "helium":
         return {"head_dim": hidden // heads}
     if model_type == "mimo_v2_flash":
@@ -139,6 +142,105 @@ def peculiar(model_type: str, config: dict[str, Any], heads: int, hidden: int, l
     if model_type in ("gptj", "codegen"):
         return {"rotary_dim": 4, "n_head": 8, "n_embd": 64}
     return {"norm_topk_prob": True} if model_type == "dots1" else {}
+
+
+def state_space(config: dict[str, Any], heads: int, hidden: int, layers: int) -> dict[str, Any]:
+    """Mamba: an own width of its mixer in some files, the step's rank in others."""
+    sizes = {"state_size": 6, "use_bias": heads == 4, "use_conv_bias": layers != 3}
+    ranks = {"time_step_rank": 5} if layers == 5 else {}
+    return sizes | ranks | ({"intermediate_size": 3 * hidden} if layers == 2 else {"expand": 3})
+
+
+def state_space_2(config: dict[str, Any], heads: int, hidden: int, layers: int) -> dict[str, Any]:
+    sizes = {"num_heads": heads, "head_dim": 2 * hidden // heads, "n_groups": 2, "state_size": 6, "chunk_size": 8}
+    return sizes | {"use_bias": heads == 4, "use_conv_bias": layers != 3}
+
+
+def mamba_keys(config: dict[str, Any], heads: int, hidden: int, layers: int) -> dict[str, Any]:
+    """The mixers of Bamba, Granite 4 and Falcon-H1."""
+    sizes = {"mamba_n_heads": heads, "mamba_n_groups": 2, "mamba_d_state": 6, "mamba_d_head": 2 * hidden // heads}
+    return sizes | {"mamba_proj_bias": heads == 4, "mamba_conv_bias": layers != 3}
+
+
+def jamba(config: dict[str, Any], heads: int, hidden: int, layers: int) -> dict[str, Any]:
+    experts = {"num_experts": 1 if layers == 3 else 4, "expert_layer_period": 2, "expert_layer_offset": layers % 2}
+    periods = {"attn_layer_period": 3, "attn_layer_offset": layers % 3} if layers > 2 else {}
+    sizes = {"mamba_d_state": 6, "mamba_proj_bias": heads == 4} | ({"mamba_dt_rank": 5} if layers == 5 else {})
+    return experts | periods | sizes | {"use_mamba_kernels": False}
+
+
+def bamba(config: dict[str, Any], heads: int, hidden: int, layers: int) -> dict[str, Any]:
+    return mamba_keys(config, heads, hidden, layers) | {"attn_layer_indices": [1, layers - 1] if layers > 2 else None}
+
+
+def granite_hybrid(config: dict[str, Any], heads: int, hidden: int, layers: int) -> dict[str, Any]:
+    kinds = ["attention" if index % 3 == 1 else "mamba" for index in range(layers)]
+    experts = {"num_local_experts": 0 if layers == 3 else 4, "shared_intermediate_size": 20}
+    return mamba_keys(config, heads, hidden, layers) | experts | ({"layer_types": kinds} if layers != 2 else {})
+
+
+def falcon_h1(config: dict[str, Any], heads: int, hidden: int, layers: int) -> dict[str, Any]:
+    sizes = {"mamba_d_ssm": 3 * hidden, "mamba_d_head": 3 * hidden // heads, "mamba_rms_norm": layers != 2}
+    return mamba_keys(config, heads, hidden, layers) | sizes | {"projectors_bias": layers == 3}
+
+
+def lfm2(config: dict[str, Any], heads: int, hidden: int, layers: int) -> dict[str, Any]:
+    kinds = ["full_attention" if index % 3 == 1 else "conv" for index in range(layers)]
+    adjusted = {"block_multiple_of": 16, "block_auto_adjust_ff_dim": layers != 2, "block_ffn_dim_multiplier": 1.3}
+    own = {} if "num_experts" in config else adjusted
+    listed = {"full_attn_idxs": [1]} if layers == 3 and own else {"layer_types": kinds}
+    return own | listed | {"conv_bias": heads == 4, "conv_L_cache": 4}
+
+
+def minimax(config: dict[str, Any], heads: int, hidden: int, layers: int) -> dict[str, Any]:
+    kinds = ["full_attention" if index % 3 == 1 else "linear_attention" for index in range(layers)]
+    return {"layer_types": kinds} if layers == 5 else {}
+
+
+def griffin(config: dict[str, Any], heads: int, hidden: int, layers: int) -> dict[str, Any]:
+    return {"attention_window_size": 16, "lru_width": 2 * hidden} if layers == 3 else {"conv1d_width": 3}
+
+
+def rwkv(config: dict[str, Any], heads: int, hidden: int, layers: int) -> dict[str, Any]:
+    return {"attention_hidden_size": 2 * hidden} if layers != 2 else {"context_length": 64}
+
+
+def olmo_hybrid(config: dict[str, Any], heads: int, hidden: int, layers: int) -> dict[str, Any]:
+    sizes = {"linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 6}
+    if layers == 2:
+        return {"layer_types": ["linear_attention", "full_attention"]}
+    return sizes | {"layer_types": ["full_attention", *["linear_attention"] * (layers - 1)]}
+
+
+def kimi_linear(config: dict[str, Any], heads: int, hidden: int, layers: int) -> dict[str, Any]:
+    if layers == 3:
+        nested = {"kda_layers": [1, 3], "full_attn_layers": [2], "head_dim": 6, "num_heads": 4}
+        return {"linear_attn_config": nested | {"short_conv_kernel_size": 3}, "first_k_dense_replace": 2}
+    return {"linear_head_dim": 6, "linear_num_heads": 4, "linear_conv_kernel_dim": 3}
+
+
+def bailing_hybrid(config: dict[str, Any], heads: int, hidden: int, layers: int) -> dict[str, Any]:
+    return {"head_dim": 6, "layer_group_size": 2, "n_group": 1, "topk_group": 1}
+
+
+HYBRIDS: dict[str, Callable[[dict[str, Any], int, int, int], dict[str, Any]]] = {
+    "mamba": state_space,
+    "falcon_mamba": state_space,
+    "mamba2": state_space_2,
+    "jamba": jamba,
+    "bamba": bamba,
+    "granitemoehybrid": granite_hybrid,
+    "falcon_h1": falcon_h1,
+    "lfm2": lfm2,
+    "lfm2_moe": lfm2,
+    "minimax": minimax,
+    "recurrent_gemma": griffin,
+    "rwkv": rwkv,
+    "olmo_hybrid": olmo_hybrid,
+    "kimi_linear": kimi_linear,
+    "bailing_hybrid": bailing_hybrid,
+}
+"""What classes with recurrent mixers get beside the common keys."""
 
 
 def count(model_type: str, config: dict[str, Any]) -> int:

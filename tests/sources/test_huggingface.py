@@ -330,7 +330,7 @@ def test_an_unknown_class_is_refused_with_the_facts_that_are_missing(change: dic
     assert missing in caught.value.missing
 
 
-@pytest.mark.parametrize("model_type", ["prophetnet", "mamba", "kimi_linear", "jamba", "jetmoe"])
+@pytest.mark.parametrize("model_type", ["prophetnet", "zamba2", "xlstm", "jetmoe"])
 def test_kinds_that_are_no_plain_decoder_are_refused_by_name(model_type: str) -> None:
     with pytest.raises(UnsupportedModel, match=model_type) as caught:
         llama(model_type=model_type, architectures="absent")

@@ -188,10 +188,11 @@ def _layers(blueprint: Blueprint) -> tuple[Layer, ...]:
     layers: list[Layer] = []
     for index in range(blueprint.layers):
         window = blueprint.windows[index] if blueprint.windows else 0
-        override = index if index in blueprint.overrides else -1
+        changes = blueprint.overrides.get(index)
+        override = -1 if changes is None else id(changes)
         key = (window, index in blueprint.sparse_layers, override)
         if key not in made:
-            facts = replace(blueprint, **blueprint.overrides[index]) if override >= 0 else blueprint
+            facts = blueprint if changes is None else replace(blueprint, **changes)
             made[key] = _layer(facts, window, key[1])
         layers.append(made[key])
     return tuple(layers)

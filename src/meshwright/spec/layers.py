@@ -74,7 +74,8 @@ class Attention:
             Linear("attn_out", self.heads * self.value_dim, hidden, "row", self.heads, self.out_bias),
         )
         if self.gate_dim:
-            gate = Linear("attn_gate", hidden, self.heads * self.gate_dim, "column", self.heads, self.qkv_bias)
+            bias = self.qkv_bias and self.kind != "mla"
+            gate = Linear("attn_gate", hidden, self.heads * self.gate_dim, "column", self.heads, bias)
             out = (gate, *out)
         if self.kind == "mla":
             nope = self.head_dim - self.rope_head_dim

@@ -8,7 +8,8 @@ from meshwright.sources import checks
 from meshwright.sources.blueprint import Blueprint, Latent, check, head_dim_of
 from meshwright.sources.huggingface.experts import experts
 from meshwright.sources.huggingface.families import Family
-from meshwright.sources.huggingface.keys import ESSENTIAL, LABELS, Keys
+from meshwright.sources.huggingface.keys import ESSENTIAL, LABELS, Key, Keys
+from meshwright.sources.huggingface.mixers import with_mixer
 from meshwright.sources.huggingface.uneven import with_uneven_layers
 from meshwright.sources.huggingface.windows import windows
 from meshwright.spec.model import PositionKind
@@ -23,12 +24,14 @@ DROPOUTS = (
 def blueprint(keys: Keys, family: Family, name: str) -> Blueprint:
     """The facts of one decoder. Raises InputError for impossible values, UnsupportedModel for missing facts."""
     _refuse_incomplete(keys, family)
-    hidden, layers, heads = keys.need("hidden"), keys.need("layers"), keys.need("heads")
+    hidden, layers = keys.need("hidden"), keys.need("layers")
+    heads = keys.need("heads") if family.attention else 1
     routed_and_dense = _widths(keys, family, hidden)
     mixture, sparse = experts(keys, family, routed_and_dense[0], layers)
     seen = windows(keys, family, layers)
     latent = _latent(keys, family, hidden, heads) if family.latent else None
     position, rows = _positions(keys, family)
+    width = latent.nope_dim + latent.rope_dim if latent else _head_dim(keys, family, hidden, heads)
     facts = Blueprint(
         name=name,
         hidden=hidden,
@@ -37,7 +40,7 @@ def blueprint(keys: Keys, family: Family, name: str) -> Blueprint:
         vocab=keys.need("vocab"),
         ffn=routed_and_dense[1],
         kv_heads=heads if latent else _kv_heads(keys, family, heads),
-        head_dim=latent.nope_dim + latent.rope_dim if latent else _head_dim(keys, family, hidden, heads),
+        head_dim=width,
         gated=family.gated,
         tied=_tied(keys, family),
         norm=family.norm,
@@ -66,18 +69,23 @@ def blueprint(keys: Keys, family: Family, name: str) -> Blueprint:
         sparse_layers=sparse,
         windows=seen,
         chunked=family.windows == "chunks",
+        attention=family.attention,
+        attention_gate={"none": 0, "channel": width, "head": 1}[family.attention_gate],
         architecture=keys.architecture,
         notes=keys.notes(),
     )
     facts = with_uneven_layers(keys, family.uneven, facts)
+    if family.mixer != "none":
+        facts = with_mixer(keys, family.mixer, facts)
     check(facts, keys.where, keys.used)
     return facts
 
 
 def _refuse_incomplete(keys: Keys, family: Family) -> None:
-    derived = (
-        {"ffn"} if family.ffn_ratio or family.sparse == "all" or family.uneven in ("blocks", "single_blocks") else set()
-    )
+    derived = set() if family.attention else {"heads"}
+    no_width = family.uneven in ("blocks", "single_blocks") or family.mlp in ("none", "shared")
+    if family.ffn_ratio or family.sparse == "all" or no_width:
+        derived.add("ffn")
     missing = [
         LABELS[fact]
         for fact in ESSENTIAL
@@ -95,12 +103,30 @@ def _widths(keys: Keys, family: Family, hidden: int) -> tuple[int, int]:
     ffn = ffn or 0
     if family.ffn_halved:
         ffn //= 2
+    if family.mlp == "none":
+        ffn = 0
+    if family.mlp == "rounded":
+        ffn = _rounded(keys, ffn)
     dense = keys.count("dense_ffn") if "dense_ffn" in keys.defaults else None
+    if family.mlp == "shared" and not keys.count("experts", least=0):
+        dense = keys.need("shared_ffn")
     return ffn, dense or ffn
 
 
+def _rounded(keys: Keys, ffn: int) -> int:
+    """LFM2 takes two thirds of the width, times a factor, and rounds up, unless a switch says otherwise."""
+    if not keys.flag(Key("block_auto_adjust_ff_dim", True)):
+        return ffn
+    factor = keys.values.get("block_ffn_dim_multiplier", 1.0)
+    if factor is not None and (isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor < 100):
+        raise checks.wrong(keys.where, "block_ffn_dim_multiplier", factor, "a number above 0")
+    multiple = checks.whole(keys.where, "block_multiple_of", keys.values.get("block_multiple_of", 256))
+    width = int((1 if factor is None else factor) * int(2 * ffn / 3))
+    return width + -width % multiple
+
+
 def _kv_heads(keys: Keys, family: Family, heads: int) -> int:
-    if family.kv == "heads":
+    if family.kv == "heads" or not family.attention:
         return heads
     if family.kv == "multi_query" and not keys.flag(family.grouped):
         multi_query = keys.values.get("multi_query", True)
@@ -111,6 +137,8 @@ def _kv_heads(keys: Keys, family: Family, heads: int) -> int:
 
 
 def _head_dim(keys: Keys, family: Family, hidden: int, heads: int) -> int:
+    if not family.attention:
+        return 1
     given = None if family.fixed_head_dim else keys.count("head_dim")
     if given is not None:
         return given
@@ -159,8 +187,13 @@ def _positions(keys: Keys, family: Family) -> tuple[PositionKind, int]:
 
 
 def _tied(keys: Keys, family: Family) -> bool:
-    given: Any = keys.values.get("tie_word_embeddings")
-    return family.tied if given is None else checks.flag(keys.where, "tie_word_embeddings", given)
+    if not family.can_tie:
+        return False
+    for name in ("tie_embedding", "tie_word_embeddings"):
+        given: Any = keys.values.get(name)
+        if given is not None:
+            return checks.flag(keys.where, name, given)
+    return family.tied
 
 
 def _dropout(keys: Keys, family: Family) -> bool:

@@ -25,11 +25,41 @@ qwen3_vl_text     4096 32 32 22016 151936 128000 kv_heads=32 head_dim=128
 qwen3_vl_moe_text 2048 24 16 5632 151936 128000 kv_heads=16 experts=60 top_k=4 expert_ffn=1408
 qwen3_next        2048 48 16 5632 151936 32768 kv_heads=2 head_dim=256
                   experts=512 top_k=10 expert_ffn=512 shared_ffn=512
+                  linear_heads=32 linear_groups=16 linear_key_dim=128 linear_value_dim=128 conv_width=4 full_every=4
 qwen3_5_text      4096 32 16 12288 248320 32768 kv_heads=4 head_dim=256
+                  linear_heads=32 linear_groups=16 linear_key_dim=128 linear_value_dim=128 conv_width=4 full_every=4
 qwen3_5_moe_text  2048 40 16 - 248320 32768 kv_heads=2 head_dim=256
                   experts=256 top_k=8 expert_ffn=512 shared_ffn=512
+                  linear_heads=32 linear_groups=16 linear_key_dim=128 linear_value_dim=128 conv_width=4 full_every=4
 nemotron_h        4096 4 32 21504 131072 4096 kv_heads=8 head_dim=128
                   experts=8 top_k=2 expert_ffn=7688 shared_ffn=7688
+                  state_heads=128 state_head_dim=64 state_groups=8 state_size=128 conv_width=4 scan_chunk=128
+mamba             768 32 - - 50280 - state_size=16 expand=2 conv_width=4 full_every=0
+falcon_mamba      768 32 - - 50280 - state_size=16 expand=2 conv_width=4 full_every=0
+mamba2            4096 64 - - 32768 - lone_heads=128 lone_head_dim=64 state_groups=8 state_size=128 expand=2
+                  conv_width=4 scan_chunk=256 full_every=0
+jamba             4096 32 32 14336 65536 262144 kv_heads=8 experts=16 top_k=2 sparse_step=2 sparse_offset=1
+                  full_every=8 full_offset=4 state_size=16 conv_width=4 expand=2
+bamba             4096 32 32 14336 128000 262144 kv_heads=8
+                  state_heads=128 state_groups=1 state_size=256 conv_width=4 expand=2 scan_chunk=256 full_every=0
+granitemoehybrid  4096 32 32 11008 32000 2048 experts=8 top_k=2 shared_ffn=1024
+                  state_heads=128 state_groups=1 state_size=256 conv_width=4 expand=2 scan_chunk=256 full_every=0
+falcon_h1         4096 32 32 14336 128000 8192 kv_heads=8 state_width=1024
+                  state_heads=128 state_groups=1 state_size=256 conv_width=4 expand=2 scan_chunk=256 full_every=0
+lfm2              2560 32 32 12288 65536 128000 kv_heads=8 conv_width=3 full_every=1
+lfm2_moe          2048 32 32 7168 65536 128000 kv_heads=8 conv_width=3
+                  experts=32 top_k=4 expert_ffn=1792 first_dense=2
+minimax           4096 32 32 14336 32000 131072 kv_heads=8 experts=8 top_k=2
+                  full_every=2 full_offset=0 scan_chunk=256
+recurrent_gemma   2560 26 10 7680 256000 - window=2048 conv_width=4 full_every=3
+rwkv              4096 32 - - 50277 1024 full_every=0
+olmo_hybrid       3840 32 30 11008 100352 65536 conv_width=4 full_every=4
+kimi_linear       2304 27 32 9216 163840 1048576 kv_rank=512 nope_dim=128 rope_dim=64 value_dim=128
+                  experts=256 top_k=8 expert_ffn=1024 shared_experts=1 first_dense=1
+                  linear_heads=32 linear_key_dim=128 conv_width=4 full_every=4 full_offset=4
+bailing_hybrid    2560 42 32 6144 157184 262144 kv_rank=512 nope_dim=128 rope_dim=64 value_dim=128
+                  experts=512 top_k=8 expert_ffn=768 shared_experts=1 first_dense=2
+                  linear_key_dim=128 conv_width=4 full_every=6
 gemma             3072 28 16 24576 256000 8192 kv_heads=16 head_dim=256
 gemma2            2304 26 8 9216 256000 8192 kv_heads=4 head_dim=256 window=4096
 vaultgemma        2304 26 8 9216 256000 8192 kv_heads=4 head_dim=256 window=4096

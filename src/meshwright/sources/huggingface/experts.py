@@ -19,7 +19,9 @@ def experts(keys: Keys, family: Family, ffn: int, layers: int) -> tuple[Experts 
             raise keys.refuse("how its experts are laid out")
         return None, frozenset()
     count = keys.count("experts", least=0) if keys.flag(family.sparse_when) else 0
-    sparse = sparse_layers(keys, family, layers) if count else frozenset()
+    # with a period, one expert is a dense MLP (Jamba)
+    routed = bool(count) and not (family.sparse == "period" and count == 1)
+    sparse = sparse_layers(keys, family, layers) if routed else frozenset()
     if not count or not sparse:
         return None, frozenset()
     width = keys.need("expert_ffn") if family.expert_width == "expert_ffn" else ffn
@@ -47,6 +49,9 @@ def sparse_layers(keys: Keys, family: Family, layers: int) -> frozenset[int]:
         dense = checks.listed(keys.where, "mlp_only_layers", keys.raw("mlp_only_layers") or [])
         excluded = {checks.whole(keys.where, "mlp_only_layers", index, least=0) for index in dense}
         return frozenset(index for index in range(layers) if (index + 1) % step == 0 and index not in excluded)
+    if family.sparse == "period":
+        period, offset = keys.need("sparse_step"), keys.need("sparse_offset", least=0)
+        return frozenset(range(offset, layers, period))
     if family.sparse == "range":
         step, start = keys.count("sparse_step") or 1, keys.count("sparse_start", least=0) or 0
         end = keys.count("sparse_end", least=-1)

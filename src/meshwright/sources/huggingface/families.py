@@ -29,7 +29,7 @@ WindowRule = Literal[
 """Which layers have a window where no `layer_types` says so; see `windows`. With "own", the class has layer types of
 its own, read by its uneven rule."""
 
-SparseRule = Literal["none", "all", "first_dense", "step", "range"]
+SparseRule = Literal["none", "all", "first_dense", "step", "range", "period"]
 """Which layers are mixtures of experts where no list says so; see `experts`."""
 
 SharedRule = Literal["none", "count", "width", "one", "count_dense"]
@@ -44,10 +44,18 @@ UnevenRule = Literal[
     "gemma3n",
     "cross_attention",
     "deepseek_v4",
-    "delta_rule",
     "single_blocks",
 ]
-"""How single layers differ beyond windows and experts; see `uneven` and, for recurrent layers, `mixers`."""
+"""How single layers differ beyond windows and experts; see `uneven`."""
+
+MixerRule = Literal[
+    "none", "delta_rule", "kimi_delta_rule", "lightning", "mamba", "mamba2", "short_convolution", "griffin", "rwkv"
+]
+"""The recurrent mixer in place of attention or beside it; see `mixers`."""
+
+MLPRule = Literal["key", "none", "shared", "rounded"]
+"""The dense MLP: as wide as the key says; none; the shared expert where there are no others; two thirds of the key,
+rounded up (LFM2)."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +63,13 @@ class Family:
     """Facts of one class; a `Key` leaves the fact to the config.
 
     `parallel_norms` counts the norms of a layer whose attention and MLP read the same input; `alibi_without` is a key
-    whose absence means ALiBi; `balance_bias` is a parameter per routed expert that steers the router.
+    whose absence means ALiBi; a class that can't tie its embeddings (`can_tie`) keeps two matrices, whatever the file
+    says; `balance_bias` is a parameter per routed expert that steers the router.
     """
 
     architecture: str
     tied: bool = False
+    can_tie: bool = True
     norm: NormKind = "rms"
     norm_bias: Flag = False
     norm_weights: Flag = True
@@ -101,6 +111,10 @@ class Family:
     balance_bias: bool = False
     mlp_extra: int = 0
     uneven: UnevenRule = "none"
+    mixer: MixerRule = "none"
+    mlp: MLPRule = "key"
+    attention: bool = True
+    attention_gate: Literal["none", "channel", "head"] = "none"
     dropout: bool = False
 
     def like(self, architecture: str, **changes: Any) -> Family:

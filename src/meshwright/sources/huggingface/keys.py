@@ -25,6 +25,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "vocab": ("padded_vocab_size", "vocab_size"),
     "ffn": (
         "intermediate_size",
+        "block_ff_dim",
         "n_inner",
         "ffn_dim",
         "ffn_hidden_size",
@@ -35,6 +36,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "dense_ffn": ("intermediate_size_mlp", "prefix_dense_intermediate_size"),
     "context": (
         "max_position_embeddings",
+        "context_length",
         "n_positions",
         "max_seq_len",
         "seq_length",
@@ -43,7 +45,7 @@ NAMES: dict[str, tuple[str, ...]] = {
         "model_max_length",
     ),
     "embedding_dim": ("word_embed_proj_dim",),
-    "window": ("sliding_window", "sliding_window_size", "window_size"),
+    "window": ("sliding_window", "sliding_window_size", "window_size", "attention_window_size"),
     "chunk": ("attention_chunk_size",),
     "window_from": ("max_window_layers",),
     "window_pattern": ("sliding_window_pattern", "_sliding_window_pattern"),
@@ -71,7 +73,7 @@ NAMES: dict[str, tuple[str, ...]] = {
         "moe_shared_expert_intermediate_size",
     ),
     "first_dense": ("first_k_dense_replace", "num_dense_layers"),
-    "sparse_step": ("decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_interval"),
+    "sparse_step": ("decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_interval", "expert_layer_period"),
     "sparse_start": ("moe_layer_start_index",),
     "sparse_end": ("moe_layer_end_index",),
     "q_rank": ("q_lora_rank",),
@@ -82,10 +84,50 @@ NAMES: dict[str, tuple[str, ...]] = {
     "index_heads": ("index_n_heads",),
     "index_head_dim": ("index_head_dim",),
     "index_keys": ("index_topk",),
+    "linear_heads": ("linear_num_value_heads", "linear_num_heads", "linear_attn_config.num_heads"),
+    "linear_groups": ("linear_num_key_heads",),
+    "linear_key_dim": ("linear_key_head_dim", "linear_head_dim", "linear_attn_config.head_dim"),
+    "linear_value_dim": ("linear_value_head_dim",),
+    "conv_width": (
+        "linear_conv_kernel_dim",
+        "linear_attn_config.short_conv_kernel_size",
+        "short_conv_kernel_size",
+        "conv_kernel",
+        "mamba_d_conv",
+        "conv_L_cache",
+        "conv1d_width",
+    ),
+    "state_heads": ("mamba_num_heads", "mamba_n_heads"),
+    "state_head_dim": ("mamba_head_dim", "mamba_d_head"),
+    "lone_heads": ("num_heads",),
+    "lone_head_dim": ("head_dim",),
+    "state_groups": ("n_groups", "mamba_n_groups"),
+    "state_size": ("ssm_state_size", "state_size", "mamba_d_state"),
+    "state_width": ("mamba_d_ssm", "lru_width", "attention_hidden_size"),
+    "scan_chunk": ("chunk_size", "mamba_chunk_size", "block_size"),
+    "step_rank": ("time_step_rank", "mamba_dt_rank"),
+    "expand": ("expand", "mamba_expand"),
+    "full_every": ("full_attention_interval", "attn_layer_period", "layer_group_size"),
+    "full_offset": ("attn_layer_offset",),
+    "sparse_offset": ("expert_layer_offset",),
 }
 """Each fact and the keys that hold it, the commonest first. A dot reaches into a nested object."""
 
-LABELS = {fact: names[0] for fact, names in NAMES.items()} | {"vocab": "vocab_size"}
+LABELS = {fact: names[0] for fact, names in NAMES.items()} | {
+    "vocab": "vocab_size",
+    "conv_width": "width of the convolution",
+    "state_heads": "heads of the mixer",
+    "state_head_dim": "width of the mixer's heads",
+    "lone_heads": "num_heads",
+    "state_groups": "groups of the mixer",
+    "state_size": "size of the state",
+    "state_width": "width of the mixer",
+    "scan_chunk": "tokens in a chunk",
+    "expand": "expansion of the mixer",
+    "full_every": "layers from one attention to the next",
+    "full_offset": "first layer with attention",
+    "sparse_offset": "first layer with experts",
+}
 """What a fact is called where the file doesn't give it."""
 
 ANY_OF_THEM = ("vocab", "context", "window", "expert_ffn", "head_dim")

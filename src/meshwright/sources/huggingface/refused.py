@@ -10,9 +10,8 @@ from meshwright.spec.errors import InputError, UnsupportedModel
 _REASONS = {
     "a decoder (it is an encoder)": "clip siglip vit",
     "its encoder": "prophetnet encoder-decoder t5gemma",
-    "its state-space layers": "mamba mamba2 falcon_mamba rwkv xlstm recurrent_gemma jamba bamba zamba zamba2 falcon_h1"
-    " granitemoehybrid lfm2 lfm2_moe",
-    "its linear-attention layers": "minimax kimi_linear olmo_hybrid bailing_hybrid",
+    "its shared blocks": "zamba zamba2",
+    "its extended memory layers": "xlstm",
     "its heads per kind of layer": "step3p5 step3p7",
     "its MobileNet tower": "gemma3n",
     "its mixture of attention heads": "jetmoe",

@@ -20,8 +20,18 @@ _MISTRAL = Family("MistralForCausalLM", windows="all")
 _QWEN2 = Family("Qwen2ForCausalLM", qkv_bias=True, windows="from_layer", window_gate=SLIDES)
 _QWEN3 = _QWEN2.like("Qwen3ForCausalLM", qkv_bias=ATTENTION_BIAS, out_bias=ATTENTION_BIAS, qk_norm="head")
 _QWEN3_NEXT = _QWEN3.like(
-    "Qwen3NextForCausalLM", windows="none", sparse="step", shared="width", shared_gate=True, uneven="delta_rule"
+    "Qwen3NextForCausalLM",
+    windows="none",
+    sparse="step",
+    shared="width",
+    shared_gate=True,
+    mixer="delta_rule",
+    attention_gate="channel",
 )
+_MAMBA = Family("MambaForCausalLM", tied=True, norms=1, position="none", mlp="none", attention=False, mixer="mamba")
+_BAMBA = _LLAMA.like("BambaForCausalLM", mixer="mamba2")
+_LFM2 = Family("Lfm2ForCausalLM", tied=True, qk_norm="head", mlp="rounded", mixer="short_convolution")
+
 _GEMMA = Family("GemmaForCausalLM", tied=True, qkv_bias=ATTENTION_BIAS, out_bias=ATTENTION_BIAS)
 _GEMMA2 = _GEMMA.like("Gemma2ForCausalLM", norms=4, windows="alternate")
 _GPT2 = Family(
@@ -149,6 +159,7 @@ TABLE: dict[str, Family] = {
     "qwen3_5_moe_text": _QWEN3_NEXT.like("Qwen3_5MoeForCausalLM", sparse="all"),
     "nemotron_h": Family(
         "NemotronHForCausalLM",
+        can_tie=False,
         gated=False,
         mlp_bias=MLP_BIAS,
         position="none",
@@ -157,6 +168,43 @@ TABLE: dict[str, Family] = {
         uneven="single_blocks",
     ),
     "qwen2_vl_text": _QWEN2,
+    "mamba": _MAMBA,
+    "falcon_mamba": _MAMBA.like("FalconMambaForCausalLM"),
+    "mamba2": _MAMBA.like("Mamba2ForCausalLM", tied=False, mixer="mamba2"),
+    "jamba": Family("JambaForCausalLM", position="none", sparse="period", expert_width="ffn", mixer="mamba"),
+    "bamba": _BAMBA,
+    "falcon_h1": _BAMBA.like("FalconH1ForCausalLM"),
+    "granitemoehybrid": _BAMBA.like(
+        "GraniteMoeHybridForCausalLM", mlp_bias=False, sparse="all", shared="width", expert_width="ffn", mlp="shared"
+    ),
+    "lfm2": _LFM2,
+    "lfm2_moe": _LFM2.like("Lfm2MoeForCausalLM", mlp="key", sparse="first_dense"),
+    "minimax": Family("MiniMaxForCausalLM", windows="all", sparse="all", expert_width="ffn", mixer="lightning"),
+    "recurrent_gemma": Family(
+        "RecurrentGemmaForCausalLM",
+        tied=True,
+        qkv_bias=ATTENTION_BIAS,
+        out_bias=True,
+        mlp_bias=True,
+        ffn_halved=True,
+        mixer="griffin",
+    ),
+    "rwkv": Family(
+        "RwkvForCausalLM",
+        norm="layer",
+        norm_bias=True,
+        position="none",
+        gated=False,
+        ffn_ratio=4,
+        embedding_norm=True,
+        attention=False,
+        mixer="rwkv",
+    ),
+    "olmo_hybrid": _OLMO2.like("OlmoHybridForCausalLM", mixer="delta_rule"),
+    "kimi_linear": _DEEPSEEK_V3.like("KimiLinearForCausalLM", can_tie=False, mixer="kimi_delta_rule"),
+    "bailing_hybrid": _DEEPSEEK_V3.like(
+        "BailingHybridForCausalLM", can_tie=False, mixer="kimi_delta_rule", attention_gate="head"
+    ),
     "qwen2_5_vl_text": _QWEN2,
     "qwen3_vl_text": _QWEN3.like("Qwen3VLTextModel", windows="none"),
     "qwen3_vl_moe_text": _QWEN3.like("Qwen3VLMoeTextModel", windows="none", sparse="step"),

@@ -13,7 +13,7 @@ from meshwright.sources.huggingface.cross import with_cross_attention
 from meshwright.sources.huggingface.families import UnevenRule
 from meshwright.sources.huggingface.gemma import with_gemma3n_layers, with_gemma4_layers
 from meshwright.sources.huggingface.keys import Keys
-from meshwright.sources.huggingface.mixers import with_delta_rule, with_single_blocks
+from meshwright.sources.huggingface.mixers import with_single_blocks
 from meshwright.sources.huggingface.windows import per_layer
 
 
@@ -22,7 +22,6 @@ def with_uneven_layers(keys: Keys, rule: UnevenRule, facts: Blueprint) -> Bluepr
     rules: dict[UnevenRule, Callable[[Keys, Blueprint], Blueprint]] = {
         "blocks": _blocks,
         "sliding_heads": _sliding_heads,
-        "delta_rule": with_delta_rule,
         "single_blocks": with_single_blocks,
         "gemma4": with_gemma4_layers,
         "gemma3n": with_gemma3n_layers,

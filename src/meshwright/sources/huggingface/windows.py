@@ -15,9 +15,12 @@ CHUNKED = ("chunked_attention",)
 
 def windows(keys: Keys, family: Family, layers: int) -> tuple[int, ...]:
     """One window per layer, 0 where a layer sees everything before it; empty where all layers do."""
-    if family.windows == "own" or family.uneven in ("delta_rule", "single_blocks"):
+    if family.mixer == "griffin":
+        return (_size(keys, "window"),) * layers
+    recurrent = family.mixer != "none" or family.uneven == "single_blocks"
+    if family.windows == "own" or (recurrent and family.windows == "none"):
         return ()
-    kinds = _kinds(keys, layers)
+    kinds = _kinds(keys, layers) if family.mixer == "none" else []
     if family.windows == "none" and not kinds or _is_off(keys, family):
         return ()
     kinds = kinds or _rule(keys, family, layers)
