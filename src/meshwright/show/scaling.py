@@ -180,7 +180,7 @@ def findings(scaling: Scaling) -> list[str]:
 def _knee(scaling: Scaling) -> str:
     knee, before = scaling.knee, scaling.before_knee
     if knee is None or before is None:
-        return f"No knee up to {_gpus(scaling.found[-1])}: efficiency stays above {units.percent(scaling.threshold)}."
+        return _no_knee(scaling)
     shares = [
         ("exposed communication", before.communication_share, knee.communication_share),
         ("the pipeline's bubble", before.bubble_share, knee.bubble_share),
@@ -200,6 +200,16 @@ def _knee(scaling: Scaling) -> str:
     return f"{said} Of the step, {_listed(grown)}." if grown else said
 
 
+def _no_knee(scaling: Scaling) -> str:
+    """Only counts past the cheapest can be the knee: smaller ones may well be below the threshold."""
+    cheapest, last = scaling.cheapest, scaling.found[-1]
+    assert cheapest is not None
+    if cheapest is last:
+        return "No knee: the largest count is the cheapest."
+    least = units.percent(scaling.threshold)
+    return f"No knee from {cheapest.accelerators:,} to {_gpus(last)}: efficiency is nowhere below {least}."
+
+
 def _listed(clauses: list[str]) -> str:
     return ", and ".join(part for part in (", ".join(clauses[:-1]), clauses[-1]) if part)
 
@@ -209,8 +219,8 @@ def _idle(scaling: Scaling) -> list[str]:
     if not idle:
         return []
     first = idle[0]
-    used = f"The batch can't fill {_gpus(first)}: {first.accelerators_used:,} are used"
-    return [f"{used}. Those that stay idle count as paid for."]
+    used = f"{first.accelerators_used:,} {'are' if first.accelerators_used > 1 else 'is'} used"
+    return [f"No legal plan fills {_gpus(first)}: {used}. Those that stay idle count as paid for."]
 
 
 def _price(point: Point) -> str:
