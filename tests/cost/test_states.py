@@ -133,8 +133,15 @@ def test_gathered_units_take_room_only_where_parameters_are_sharded() -> None:
     per_parameter = ZERO.parameter_gather_bytes + ZERO.gradient_reduce_bytes
     assert layer > small.VOCAB * small.HIDDEN
     assert float(sharded.gathered_bytes) == 2 * layer * per_parameter
-    for sharding in ("none", "optimizer", "gradients"):
+    for sharding in ("none", "optimizer"):
         assert float(held(Plan(dp=8, sharding=sharding))[0].gathered_bytes) == 0
+
+
+def test_sharded_gradients_are_whole_until_they_are_reduced() -> None:
+    sharded, _ = held(Plan(dp=8, sharding="gradients"))
+    layer = small.dense_layer().num_parameters(small.HIDDEN)
+    assert float(sharded.gathered_bytes) == layer * ZERO.gradient_reduce_bytes
+    assert float(held(Plan(dp=1, sharding="gradients"))[0].gathered_bytes) == 0
 
 
 @pytest.mark.parametrize("tied", [True, False])
@@ -185,7 +192,9 @@ def test_parameters_that_stay_gathered_are_held_whole(habits: dict[str, Any], mo
 )
 def test_what_was_never_sharded_is_not_gathered(habits: dict[str, Any], plan: Plan) -> None:
     assert all_bytes(plan, replace(ZERO, **habits)) == all_bytes(plan)
-    assert float(held(plan, replace(ZERO, **habits))[0].gathered_bytes) == 0
+    gathered, usual = (float(held(plan, each)[0].gathered_bytes) for each in (replace(ZERO, **habits), ZERO))
+    assert gathered == usual
+    assert (gathered > 0) == (plan.sharding == "gradients")  # those are whole until they are reduced
 
 
 def test_stages_that_stay_gathered_hold_whole_gradients_and_no_unit_on_top() -> None:

@@ -26,7 +26,7 @@ from meshwright.spec.plan import (
     Array,
     PlanTable,
 )
-from meshwright.spec.software import Software, state_bytes
+from meshwright.spec.software import Software, StateBytes, state_bytes
 from meshwright.spec.workload import OPTIMIZERS
 
 
@@ -60,8 +60,9 @@ class States:
     """Of a tied model: the vocabulary table that a rank with both ends holds once, not twice."""
     host_memory_bytes: float
     gathered_bytes: Any
-    """Two neighbours gathered whole while in use, with their unsharded gradients, under fully sharded parameters: the
-    largest layer and the largest of layers, embedding and head. What stays gathered anyway isn't counted again."""
+    """What is whole only while in use. Under fully sharded parameters two neighbours with their unsharded gradients:
+    the largest layer and the largest of layers, embedding and head. What stays gathered anyway isn't counted again.
+    Under sharded gradients the unsharded gradients of the largest alone."""
 
     def returned_bytes(self, stage: StageClass) -> Any:
         """Offloaded states that the host has no room for: they stay on the device."""
@@ -93,7 +94,7 @@ def states(setting: Setting) -> States:
         head=_piece(setting, kept, head, 0.0),
         table=_piece(setting, kept, table, 0.0) if model.tied_embeddings else None,
         host_memory_bytes=setting.device.host_memory_bytes,
-        gathered_bytes=np.where(_gathers(plans), in_use * per_parameter, 0.0),
+        gathered_bytes=np.where(_gathers(plans), in_use * per_parameter, _reduced_bytes(plans, in_use - layer, sizes)),
     )
 
 
@@ -111,6 +112,12 @@ def _kept_gathered(software: Software, plans: PlanTable) -> _Kept:
     through = traffic.stays_gathered(software, plans)
     once = not (software.gathers_per_micro_batch and software.reshard_after_forward)
     return _Kept(sharded & (through | once), sharded & through)
+
+
+def _reduced_bytes(plans: PlanTable, largest_unit: Any, sizes: StateBytes) -> Array:
+    """A gradient is whole until it is reduced to its owner."""
+    reduced = (plans.sharding == SHARD_GRADIENTS) & (plans.shard_group > 1)
+    return np.where(reduced, largest_unit * sizes.reduce, 0.0)
 
 
 def _gathers(plans: PlanTable) -> Array:
