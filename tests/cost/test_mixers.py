@@ -63,14 +63,19 @@ def test_memory_falls_as_more_ranks_share_a_mixer(mixer: Mixer) -> None:
 
 @pytest.mark.parametrize(
     ("mixer", "nearest"),
-    [(replace(MAMBA2, heads=12, groups=6), 3), (replace(DELTA, heads=12, groups=6), 3), (replace(MAMBA2, heads=10, groups=10), 2)],
+    [
+        (replace(MAMBA2, heads=12, groups=6), 3),
+        (replace(DELTA, heads=12, groups=6), 3),
+        (replace(MAMBA2, heads=10, groups=10), 2),
+    ],
 )
 def test_a_degree_that_does_not_divide_heads_and_groups_is_refused_with_the_nearest(mixer: Mixer, nearest: int) -> None:
     model = hybrid(mixer)
     recurrent = [replace(layer, mlp=MLP(768)) for layer in model.layers if layer.mixer]
     of_job = small.job(replace(model, layers=tuple(recurrent)), small.switches(8, 8), batch=64)
-    (problem,) = rules.problems(of_job, Plan(tp=4, dp=16))
+    problem = rules.problems(of_job, Plan(tp=4, dp=16))[0]
     assert "tp 4" in problem.message
+    assert mixer.title in problem.message or "key/value" in problem.message
     assert f"nearest legal tp is {nearest}" in problem.fix
 
 
