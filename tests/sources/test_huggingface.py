@@ -337,6 +337,20 @@ def test_kinds_that_are_no_plain_decoder_are_refused_by_name(model_type: str) ->
     assert caught.value.missing
 
 
+@pytest.mark.parametrize("model_type", ["qwen3_next", "granitemoehybrid", "lfm2", "minimax", "kimi_linear"])
+def test_layers_of_an_unknown_type_in_a_hybrid_are_refused(model_type: str) -> None:
+    config = next(row["config"] for row in COUNTS if row["config"]["model_type"] == model_type)
+    kinds = ["full_attention", *["novel_mixing"] * (config["num_hidden_layers"] - 1)]
+    with pytest.raises(UnsupportedModel, match=r"layers of type 'novel_mixing'"):
+        model_from_config({**config, "layer_types": kinds})
+
+
+def test_sizes_of_a_mixer_that_the_class_fills_in_are_noted() -> None:
+    config = next(row["config"] for row in COUNTS if row["config"]["model_type"] == "mamba")
+    (note,) = model_from_config({key: value for key, value in config.items() if key != "state_size"}).notes
+    assert note.endswith("size of the state 16, width of the convolution 4")
+
+
 def test_layers_of_an_unknown_type_are_refused() -> None:
     with pytest.raises(UnsupportedModel, match=r"layers of type 'linear_attention' \(1 of 3\)"):
         llama(layer_types=["full_attention", "linear_attention", "full_attention"])

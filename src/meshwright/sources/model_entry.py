@@ -12,7 +12,9 @@
     context: 32768
     moe: {experts: 8, top_k: 2}
 
-What is left out is as in Llama: gated MLP, RMS norms, rotary positions, no biases, untied embeddings.
+What is left out is as in Llama: gated MLP, RMS norms, rotary positions, no biases, untied embeddings. A structure that
+these facts have no words for (recurrent layers, towers) is given by the keys of its config.json under `config`; see
+`models`.
 """
 
 from __future__ import annotations

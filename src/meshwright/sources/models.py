@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,12 @@ from meshwright.sources import checks
 from meshwright.sources.blueprint import build
 from meshwright.sources.catalog import entry_names, load_entry, read_yaml
 from meshwright.sources.hub import catalog_name, hub_names
-from meshwright.sources.huggingface import read_config
+from meshwright.sources.huggingface import model_from_config, read_config
 from meshwright.sources.model_entry import blueprint_from_entry
 from meshwright.spec.errors import InputError, UnknownName, near_names
 from meshwright.spec.model import Model
 
+CONFIG_ENTRY_KEYS = ("name", "hub", "architecture", "source", "parameters", "config")
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 
 
@@ -67,13 +69,23 @@ def _load_file(path: Path) -> Model:
 
 
 def _from_entry(entry: dict[str, Any], where: str) -> Model:
-    facts = blueprint_from_entry(entry, where)
-    model = build(facts)
+    model = build(blueprint_from_entry(entry, where)) if entry.get("config") is None else _from_keys(entry, where)
     stated = entry.get("parameters")
     if stated is not None and checks.whole(where, "parameters", stated) != model.num_parameters:
         message = f"parameters is {stated:,}, but the shape counts {model.num_parameters:,}"
         raise InputError(message, where, "correct the shape, or leave parameters out")
     return model
+
+
+def _from_keys(entry: dict[str, Any], where: str) -> Model:
+    """An entry that gives its shape in the keys of a config.json: structures that the flat form has no words for."""
+    checks.known_keys(where, entry, CONFIG_ENTRY_KEYS)
+    config = checks.mapping(where, "config", entry["config"])
+    texts: dict[str, Any] = {
+        key: checks.text(where, key, entry[key]) for key in ("name", "architecture", "source") if key in entry
+    }
+    hub = [checks.text(where, "hub", value) for value in checks.listed(where, "hub", entry.get("hub") or [])]
+    return replace(model_from_config(config, where), **texts, hub_ids=tuple(hub))
 
 
 def _unknown(text: str) -> InputError:

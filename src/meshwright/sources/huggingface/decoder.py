@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from meshwright.sources import checks
@@ -72,11 +73,11 @@ def blueprint(keys: Keys, family: Family, name: str) -> Blueprint:
         attention=family.attention,
         attention_gate={"none": 0, "channel": width, "head": 1}[family.attention_gate],
         architecture=keys.architecture,
-        notes=keys.notes(),
     )
     facts = with_uneven_layers(keys, family.uneven, facts)
     if family.mixer != "none":
         facts = with_mixer(keys, family.mixer, facts)
+    facts = replace(facts, notes=keys.notes())
     check(facts, keys.where, keys.used)
     return facts
 

@@ -7,22 +7,27 @@ from meshwright.sources.blueprint import Blueprint
 from meshwright.sources.huggingface.keys import Key, Keys
 from meshwright.spec.mixers import Mamba, Mamba2
 
-CONV_BIAS = Key("use_conv_bias mamba_conv_bias", True)
-IN_BIAS = Key("use_bias mamba_proj_bias", False)
+
+def _biases(keys: Keys, facts: Blueprint) -> tuple[bool, bool]:
+    """(of the convolution, of the matrices). Hybrids of attention and an expanded Mamba call theirs `mamba_…`."""
+    if facts.attention and "expand" in keys.defaults:
+        return keys.flag(Key("mamba_conv_bias", True)), keys.flag(Key("mamba_proj_bias", False))
+    return keys.flag(Key("use_conv_bias", True)), keys.flag(Key("use_bias", False))
 
 
 def mamba(keys: Keys, facts: Blueprint) -> Mamba:
     """Mamba, alone (whose `intermediate_size` is its own width) or in Jamba (which norms what selects the state)."""
     alone = facts.norms == 1
     inner = (keys.count("ffn") if alone else None) or keys.need("expand") * facts.hidden
+    conv_bias, bias = _biases(keys, facts)
     return Mamba(
         heads=inner,
         inner=inner,
         state=keys.need("state_size"),
         dt_rank=_unless_auto(keys, "step_rank", -(-facts.hidden // 16)),
         conv=keys.need("conv_width"),
-        conv_bias=keys.flag(CONV_BIAS),
-        bias=keys.flag(IN_BIAS),
+        conv_bias=conv_bias,
+        bias=bias,
         normed=not alone,
     )
 
@@ -42,7 +47,7 @@ def mamba2(keys: Keys, facts: Blueprint) -> Mamba2:
         nearest = checks.nearest_divisor(heads, groups)
         rule = f"a divisor of {keys.used['state_heads']} ({heads})"
         raise checks.wrong(keys.where, keys.used["state_groups"], groups, rule, nearest)
-    bias = keys.flag(IN_BIAS)
+    conv_bias, bias = _biases(keys, facts)
     return Mamba2(
         heads=heads,
         head_dim=head_dim,
@@ -50,7 +55,7 @@ def mamba2(keys: Keys, facts: Blueprint) -> Mamba2:
         state=keys.need("state_size"),
         conv=keys.need("conv_width"),
         chunk=keys.need("scan_chunk"),
-        conv_bias=keys.flag(CONV_BIAS),
+        conv_bias=conv_bias,
         bias=bias,
         out_bias=keys.flag(Key("projectors_bias", bias)),
         normed=keys.flag(Key("mamba_rms_norm", "state_width" not in keys.defaults)),

@@ -47,9 +47,17 @@ def _heads_broken(job: Job, plans: PlanTable) -> Any:
 def _heads_explain(job: Job, plan: Plan) -> tuple[str, str]:
     heads = next(heads for heads, _ in head_counts(job) if heads % plan.tp)
     return (
-        f"tp {plan.tp} must divide the {heads} attention heads",
+        f"tp {plan.tp} must divide the {heads} {_pieces(job, heads)}",
         f"nearest legal tp is {nearest(plan.tp, legal_tensor_degrees(job))}",
     )
+
+
+def _pieces(job: Job, heads: int) -> str:
+    """What comes in this number: heads of attention, or heads (channels, where it has none) of a recurrent mixer."""
+    kinds = job.model.kinds
+    if any(kind.attention.heads == heads and kind.attention.kind != "none" for kind in kinds):
+        return "attention heads"
+    return next(f"heads or channels of its {kind.mixer.title}" for kind in kinds if kind.mixer is not None)
 
 
 def _kv_broken(job: Job, plans: PlanTable) -> Any:
