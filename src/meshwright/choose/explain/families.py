@@ -152,7 +152,10 @@ def _allows(pin: Any, value: Any) -> bool:
 
 
 def _same(plan: Plan, other: Plan) -> bool:
-    return replace(plan, layers_per_stage=()) == replace(other, layers_per_stage=())
+    """Whether two plans are one. Layers that only one of them states are those that are solved for."""
+    if not plan.layers_per_stage or not other.layers_per_stage:
+        plan, other = replace(plan, layers_per_stage=()), replace(other, layers_per_stage=())
+    return plan == other
 
 
 def _prime_factors(number: int) -> int:
