@@ -11,7 +11,7 @@ from rich.text import Text
 
 from meshwright.choose.explain import text
 from meshwright.choose.explain.flips import FARTHEST, STEPS_PER_DOUBLING
-from meshwright.choose.words import degrees
+from meshwright.choose.words import degrees, pin
 from meshwright.show import units
 from meshwright.show.console import write
 from meshwright.show.header import header
@@ -224,7 +224,7 @@ def _flip_row(each: Flip) -> tuple[str, ...]:
         return (*row, "-", "", "")
     value = units.quantity(then.value, each.unit)
     if then.plan is None or then.step_time_s is None:
-        return (*row, value, "nothing fits", "-")
+        return (*row, value, "no plan", "-")
     return (*row, value, degrees(then.plan), units.seconds(then.step_time_s))
 
 
@@ -233,7 +233,7 @@ def _fits(found: Sequence[Change], width: int) -> RenderableType:
     columns += [Column("step", RIGHT), Column("memory", RIGHT)]
     rows = []
     for each in found:
-        now, value = (units.quantity(side, each.unit) if each.unit else str(side) for side in (each.now, each.value))
+        now, value = (units.quantity(side, each.unit) if each.unit else pin(side) for side in (each.now, each.value))
         then = ("", "", "")
         if each.estimate is not None:
             memory = units.gib(each.estimate.memory_total_bytes)

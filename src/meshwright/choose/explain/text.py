@@ -194,7 +194,7 @@ def _change(each: Change) -> str:
 
 def _then(side: Side) -> str:
     if side.plan is None or side.step_time_s is None:
-        return "nothing fits"
+        return "there is no plan"
     return f"{degrees(side.plan)} is best, {seconds(side.step_time_s)} a step"
 
 
