@@ -109,6 +109,20 @@ def test_the_best_plan_with_its_layers_moved_is_another_plan(answer, tmp_path: P
     assert document["layouts_ahead"] == len(faster - {own})
 
 
+def test_where_memory_counts_differences_of_time_are_called_so(run, answer) -> None:
+    command = f"explain {GPT2} --objective memory --no-flips"
+    document = answer(command)
+    lost = [family for family in document["families"] if family["verdict"] == "lost"]
+    best = document["best"]["memory_bytes"]["total"]
+    assert lost
+    for family in lost:
+        assert family["behind"] == pytest.approx(family["memory_bytes"] / best - 1)
+        said = next(line for line in document["text"] if line.lower().startswith(f"{family['title']}:"))
+        assert "more memory" in said or "is as good" in said
+        assert "(in time " in said
+    assert "in time " in run(command).stdout
+
+
 def test_a_plan_that_breaks_a_rule_is_answered_with_the_fix_and_exit_code_1(run, answer, tmp_path: Path) -> None:
     file = tmp_path / "plan.yaml"
     answer(f"plan {GPT2} --tp 1 --save {file}")

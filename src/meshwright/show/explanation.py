@@ -169,13 +169,13 @@ def _others(said: Explanation, rows: Sequence[Alternative], width: int) -> Itera
     if width >= _WIDE:
         reasons = [*columns, Column("why not", PROSE)]
         yield fitted(
-            width, [Sheet(reasons, [(*cell, _why(each)) for cell, each in zip(cells, rows, strict=True)], strong)]
+            width, [Sheet(reasons, [(*cell, _why(said, each)) for cell, each in zip(cells, rows, strict=True)], strong)]
         )
         return
     if any(each.estimate is not None for each in rows):
         yield fitted(width, [Sheet(columns, cells, strong)])
         yield ""
-    pairs = [(_family(each), _why(each)) for each in rows if each.verdict != "chosen"]
+    pairs = [(_family(each), _why(said, each)) for each in rows if each.verdict != "chosen"]
     yield fitted(width, [Sheet([Column("family", style="bold"), Column("why not", PROSE)], pairs)])
 
 
@@ -193,10 +193,10 @@ def _family(each: Alternative) -> str:
     return "the slogan" if each.name == "slogan" else each.title
 
 
-def _why(each: Alternative) -> str:
+def _why(said: Explanation, each: Alternative) -> str:
     if each.verdict == "chosen":
         return ""
-    return each.reason or ", ".join(text.because(one) for one in each.differences[:3])
+    return each.reason or text.reasons(said, each)
 
 
 # -- what would change the answer
