@@ -85,6 +85,44 @@ def test_a_plan_that_is_not_the_best_is_held_against_it(answer, tmp_path: Path) 
     assert [family["name"] for family in document["families"] if family["given"]] == ["tensor-data"]
 
 
+def test_the_best_plan_with_its_layers_moved_is_another_plan(answer, tmp_path: Path) -> None:
+    file = tmp_path / "plan.yaml"
+    best = answer(f"plan {PCIE} --save {file}")["best"]
+    layers = best["plan"]["layers_per_stage"]
+    moved = ",".join(map(str, [layers[0] - 4, layers[1] + 4, *layers[2:]]))
+    slower = answer(f"estimate {file} --layers-per-stage {moved}")
+    assert slower["step_time_s"] > 1.1 * best["step_time_s"]
+    document = answer(f"explain {file} --layers-per-stage {moved} --no-flips")
+    assert not document["is_best"]
+    gap = document["against_best"]
+    assert gap["behind"] == pytest.approx(slower["step_time_s"] / best["step_time_s"] - 1)
+    assert sum(each["seconds"] for each in gap["differences"]) == pytest.approx(
+        slower["step_time_s"] - best["step_time_s"]
+    )
+    plans = answer(f"plan {PCIE} --top 1000")["by_layout"]
+    faster = {
+        tuple(each["plan"][axis] for axis in ("tp", "cp", "ep", "dp", "pp"))
+        for each in plans
+        if each["step_time_s"] < slower["step_time_s"]
+    }
+    own = tuple(best["plan"][axis] for axis in ("tp", "cp", "ep", "dp", "pp"))
+    assert document["layouts_ahead"] == len(faster - {own})
+
+
+def test_where_memory_counts_differences_of_time_are_called_so(run, answer) -> None:
+    command = f"explain {GPT2} --objective memory --no-flips"
+    document = answer(command)
+    lost = [family for family in document["families"] if family["verdict"] == "lost"]
+    best = document["best"]["memory_bytes"]["total"]
+    assert lost
+    for family in lost:
+        assert family["behind"] == pytest.approx(family["memory_bytes"] / best - 1)
+        said = next(line for line in document["text"] if line.lower().startswith(f"{family['title']}:"))
+        assert "more memory" in said or "is as good" in said
+        assert "(in time " in said
+    assert "in time " in run(command).stdout
+
+
 def test_a_plan_that_breaks_a_rule_is_answered_with_the_fix_and_exit_code_1(run, answer, tmp_path: Path) -> None:
     file = tmp_path / "plan.yaml"
     answer(f"plan {GPT2} --tp 1 --save {file}")

@@ -52,6 +52,13 @@ def degrees(plan: Plan | Mapping[str, Any]) -> str:
     return " ".join(shown) or "a single accelerator"
 
 
+def pin(value: object) -> str:
+    """The value of a plan field as the command line takes it."""
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def _digits(value: float) -> str:
     places = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
     return f"{value:,.{places}f}"

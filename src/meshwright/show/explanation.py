@@ -11,7 +11,7 @@ from rich.text import Text
 
 from meshwright.choose.explain import text
 from meshwright.choose.explain.flips import FARTHEST, STEPS_PER_DOUBLING
-from meshwright.choose.words import degrees
+from meshwright.choose.words import degrees, pin
 from meshwright.show import units
 from meshwright.show.console import write
 from meshwright.show.header import header
@@ -169,13 +169,13 @@ def _others(said: Explanation, rows: Sequence[Alternative], width: int) -> Itera
     if width >= _WIDE:
         reasons = [*columns, Column("why not", PROSE)]
         yield fitted(
-            width, [Sheet(reasons, [(*cell, _why(each)) for cell, each in zip(cells, rows, strict=True)], strong)]
+            width, [Sheet(reasons, [(*cell, _why(said, each)) for cell, each in zip(cells, rows, strict=True)], strong)]
         )
         return
     if any(each.estimate is not None for each in rows):
         yield fitted(width, [Sheet(columns, cells, strong)])
         yield ""
-    pairs = [(_family(each), _why(each)) for each in rows if each.verdict != "chosen"]
+    pairs = [(_family(each), _why(said, each)) for each in rows if each.verdict != "chosen"]
     yield fitted(width, [Sheet([Column("family", style="bold"), Column("why not", PROSE)], pairs)])
 
 
@@ -193,10 +193,10 @@ def _family(each: Alternative) -> str:
     return "the slogan" if each.name == "slogan" else each.title
 
 
-def _why(each: Alternative) -> str:
+def _why(said: Explanation, each: Alternative) -> str:
     if each.verdict == "chosen":
         return ""
-    return each.reason or ", ".join(text.because(one) for one in each.differences[:3])
+    return each.reason or text.reasons(said, each)
 
 
 # -- what would change the answer
@@ -224,7 +224,7 @@ def _flip_row(each: Flip) -> tuple[str, ...]:
         return (*row, "-", "", "")
     value = units.quantity(then.value, each.unit)
     if then.plan is None or then.step_time_s is None:
-        return (*row, value, "nothing fits", "-")
+        return (*row, value, "no plan", "-")
     return (*row, value, degrees(then.plan), units.seconds(then.step_time_s))
 
 
@@ -233,7 +233,7 @@ def _fits(found: Sequence[Change], width: int) -> RenderableType:
     columns += [Column("step", RIGHT), Column("memory", RIGHT)]
     rows = []
     for each in found:
-        now, value = (units.quantity(side, each.unit) if each.unit else str(side) for side in (each.now, each.value))
+        now, value = (units.quantity(side, each.unit) if each.unit else pin(side) for side in (each.now, each.value))
         then = ("", "", "")
         if each.estimate is not None:
             memory = units.gib(each.estimate.memory_total_bytes)

@@ -128,6 +128,15 @@ def test_a_pinned_degree_excludes_families_and_binds_the_others() -> None:
     assert said.unpinned.behind < 0
 
 
+def test_only_the_pins_that_exclude_a_family_are_named() -> None:
+    of_job = JOBS["dense"]
+    pins = {"tp": 2, "order": ("tp", "cp", "pp", "dp"), "sequence_parallel": True, "sharding": "none"}
+    said = explain(of_job.model, of_job.cluster, of_job.workload, of_job.software, fixed=pins, flips=False)
+    reasons = {each.name: each.reason for each in said.families if each.verdict == "excluded"}
+    assert reasons["pipeline"] == "excluded by what is pinned: tp 2"
+    assert reasons["sharded-data"] == "excluded by what is pinned: tp 2, sharding none"
+
+
 def test_one_accelerator_has_no_families() -> None:
     assert kinds(1, is_moe=True) == ()
     assert {family.name for family in kinds(2, is_moe=False)} == {

@@ -45,6 +45,16 @@ def test_the_nodes_needed_are_the_fewest() -> None:
     assert not fits(replace(TOO_LARGE, cluster=small.switches(change.value - 1, 2, memory_mb=12, host_bytes_per_s=0)))
 
 
+def test_a_pinned_number_of_micro_batches_says_what_it_becomes() -> None:
+    of_job = job(small.TIED, small.switches(2, 2, memory_mb=200, host_bytes_per_s=0), seq_len=512, batch=16)
+    pins = {"dp": 4, "num_micro_batches": 1, "recompute": "none"}
+    said = explain(of_job.model, of_job.cluster, of_job.workload, of_job.software, fixed=pins)
+    change = next(each for each in said.to_fit or () if each.title.startswith("num_micro_batches"))
+    assert change.estimate is not None
+    assert change.value == 16 // (4 * change.estimate.plan.micro_batch) > change.now == 1
+    assert not any("None" in line for line in said.text)
+
+
 def test_a_shorter_sequence_is_the_longest_that_fits() -> None:
     of_job = job(small.DENSE, small.switches(2, 2, memory_mb=24, host_bytes_per_s=0), seq_len=8192, batch=8)
     change = changes(of_job)["seq_len"]

@@ -11,6 +11,7 @@ from meshwright.choose.explain.facts import Alternative, Explanation
 from meshwright.choose.explain.families import Compared, families
 from meshwright.choose.explain.fit import to_fit
 from meshwright.choose.explain.flips import flips as found_flips
+from meshwright.choose.explain.flips import layout_of
 from meshwright.choose.explain.links import links, moves
 from meshwright.choose.explain.memory import ladder
 from meshwright.choose.explain.slogan import slogan
@@ -113,7 +114,8 @@ def _ahead(objective: str, found: Found, explained: Estimate | None, size: int) 
     if explained is None:
         return 0
     own = score(objective, explained.step_time_s, explained.memory_total_bytes, explained.plan.world_size)
-    return sum(each.score < own * (1 - 1e-9) for each in found.by_layout)
+    ahead = [each.layout for each in found.by_layout if each.score < own * (1 - 1e-9)]
+    return sum(layout != layout_of(explained.plan) for layout in ahead)
 
 
 def _runner_up(compared: Compared, found: Found) -> Alternative | None:

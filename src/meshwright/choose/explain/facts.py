@@ -167,8 +167,8 @@ class Explanation:
     best: Estimate | None
     accelerators_used: int
     layouts_ahead: int
-    """Sets of degrees that are known to have a better plan, among those at most twice as slow as the best: 0 for the
-    best plan itself."""
+    """Other sets of degrees that are known to have a better plan, among those at most twice as slow as the best: 0 for
+    the best plan itself."""
     gap: Alternative | None
     """The explained plan against the best one, where it is another."""
     pins: Mapping[str, Any]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from meshwright.choose import words
 from meshwright.choose.explain.differences import behind, differences
 from meshwright.choose.explain.facts import Alternative
 from meshwright.choose.least_memory import least_memory
@@ -69,8 +70,9 @@ class Compared:
         """The best plan of some cells, or why they have none."""
         possible = [merged for merged in (merge(self.pins, cell) for cell in cells) if merged is not None]
         if not possible:
-            shown = ", ".join(f"{name} {value}" for name, value in self.pins.items())
-            return Alternative(name, title, "excluded", reason=f"excluded by what is pinned: {shown}")
+            against = [name for name in self.pins if any(not _admits(cell, name, self.pins) for cell in cells)]
+            shown = ", ".join(f"{name} {words.pin(self.pins[name])}" for name in against)
+            return Alternative(name, title, "excluded", reason=f"excluded by what is pinned: {shown}", given=given)
         found = [self.found(cell) for cell in possible]
         ranked = [each.ranked[0] for each in found if each.ranked]
         if ranked:
@@ -140,11 +142,15 @@ def merge(pins: Fixed, cell: Cell) -> dict[str, Any] | None:
     """Both at once; None where they exclude one another."""
     merged: dict[str, Any] = dict(pins)
     for name, pin in cell.items():
-        if name not in pins:
-            merged[name] = pin
-        elif not _allows(pin, pins[name]):
+        if not _admits(cell, name, pins):
             return None
+        merged.setdefault(name, pin)
     return merged
+
+
+def _admits(cell: Cell, name: str, pins: Fixed) -> bool:
+    """Whether what is pinned of a field, if anything, is among what the cell allows."""
+    return name not in pins or name not in cell or _allows(cell[name], pins[name])
 
 
 def _allows(pin: Any, value: Any) -> bool:
@@ -152,7 +158,10 @@ def _allows(pin: Any, value: Any) -> bool:
 
 
 def _same(plan: Plan, other: Plan) -> bool:
-    return replace(plan, layers_per_stage=()) == replace(other, layers_per_stage=())
+    """Whether two plans are one. Layers that only one of them states are those that are solved for."""
+    if not plan.layers_per_stage or not other.layers_per_stage:
+        plan, other = replace(plan, layers_per_stage=()), replace(other, layers_per_stage=())
+    return plan == other
 
 
 def _prime_factors(number: int) -> int:

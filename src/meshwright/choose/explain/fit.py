@@ -46,7 +46,8 @@ def _pins(job: Job, pins: Fixed, objective: str) -> Iterator[Change]:
         best = _best(job, others, objective)
         if best is not None:
             alone = True
-            yield Change("pin", f"{name} not pinned", "", value, getattr(best.plan, name, None), best)
+            then = best.num_micro_batches if name == "num_micro_batches" else getattr(best.plan, name)
+            yield Change("pin", f"{name} not pinned", "", value, then, best)
     if len(pins) > 1 and not alone:
         best = _best(job, {}, objective)
         if best is not None:

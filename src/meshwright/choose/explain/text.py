@@ -60,7 +60,9 @@ def _plan(said: Explanation, explained: Estimate) -> str:
     if said.gap is None and said.best is not None:
         return f"{what} and is the best plan found."
     if said.layouts_ahead:
-        return f"{what}; at least {said.layouts_ahead} other sets of degrees have a better plan."
+        ahead = said.layouts_ahead
+        others = "1 other set of degrees has" if ahead == 1 else f"{ahead} other sets of degrees have"
+        return f"{what}; at least {others} a better plan."
     return f"{what}."
 
 
@@ -68,7 +70,7 @@ def _gap(said: Explanation) -> str:
     gap = said.gap
     if gap is None or gap.verdict != "lost":
         return ""
-    return f", so the given one {_loses(said.objective, gap.behind)}: {_because(gap.differences)}"
+    return f", so the given one {_loses(said.objective, gap.behind)}: {reasons(said, gap)}"
 
 
 def _named(each: Estimate) -> str:
@@ -194,7 +196,7 @@ def _change(each: Change) -> str:
 
 def _then(side: Side) -> str:
     if side.plan is None or side.step_time_s is None:
-        return "nothing fits"
+        return "there is no plan"
     return f"{degrees(side.plan)} is best, {seconds(side.step_time_s)} a step"
 
 
@@ -221,7 +223,7 @@ def verdict(said: Explanation, each: Alternative) -> str:
 
 
 def _compared(said: Explanation, each: Alternative) -> str:
-    because = f" ({_because(each.differences)})" if each.differences else ""
+    because = f" ({reasons(said, each)})" if each.differences else ""
     return f"{_loses(said.objective, each.behind)}{because}"
 
 
@@ -232,8 +234,11 @@ def _loses(objective: str, behind: float) -> str:
     return f"{verb} {share(abs(behind))} {more if behind > 0 else less}"
 
 
-def _because(found: tuple[Difference, ...]) -> str:
-    return ", ".join(because(each) for each in found[:_SHOWN_DIFFERENCES])
+def reasons(said: Explanation, each: Alternative) -> str:
+    """The largest differences in time. Where memory is what counts they are not why it loses, and are said to be of
+    time."""
+    found = ", ".join(because(one) for one in each.differences[:_SHOWN_DIFFERENCES])
+    return f"in time {found}" if said.objective == "memory" and found else found
 
 
 def because(each: Difference) -> str:
