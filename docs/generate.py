@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from meshwright.sources.huggingface.towers import WRAPPERS
 from topologies import examples_table
 
 from meshwright.cli import app
@@ -23,7 +24,6 @@ from meshwright.sources.catalog import entry_names
 from meshwright.sources.hardware_rows import catalog_rows
 from meshwright.sources.huggingface.families import Family
 from meshwright.sources.huggingface.table import TABLE
-from meshwright.sources.huggingface.towers import WRAPPERS
 from meshwright.sources.models import load_model_entry, model_names
 from meshwright.sources.software import load_software
 
