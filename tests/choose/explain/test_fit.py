@@ -107,3 +107,15 @@ def test_a_job_that_breaks_a_rule_says_so_instead() -> None:
     said = explain(of_job.model, of_job.cluster, of_job.workload, of_job.software)
     assert any("learned positions" in sentence for sentence in said.no_plan)
     assert {change.kind for change in said.to_fit or ()} == {"seq_len"}
+
+
+def test_a_batch_that_no_plan_divides_is_not_said_to_lack_memory() -> None:
+    of_job = job(small.TIED, small.switches(2, 2, memory_mb=600, host_bytes_per_s=0), seq_len=64, batch=16)
+    pins = {"dp": 4, "num_micro_batches": 4}
+    said = explain(of_job.model, of_job.cluster, of_job.workload, of_job.software, fixed=pins)
+    flip = next(each for each in said.flips or () if (each.name, each.direction) == ("global_batch", "down"))
+    assert flip.flips is not None
+    assert flip.flips.value % 16  # 4 replicas of 4 micro-batches
+    assert flip.flips.plan is None
+    assert not any("nothing fits" in line for line in said.text)
+    assert any("at 14 sequences there is no plan" in line for line in said.text)
