@@ -4,8 +4,7 @@
 
 `commands.md` comes from the command line's own declarations, `catalog.md` from the catalog's entries, and
 `topologies.md`, a part of `topology.md`, from the printouts in `topologies/`; `families.md`, a part of `models.md`,
-from the table of Hugging Face classes. PAGES names each file beside this one and
-the function that returns its text.
+from the tables of Hugging Face classes. PAGES names each file beside this one and the function that returns its text.
 """
 
 from __future__ import annotations
@@ -16,14 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from meshwright.sources.huggingface.towers import WRAPPERS
+from model_families import families_table
 from topologies import examples_table
 
 from meshwright.cli import app
 from meshwright.sources.catalog import entry_names
 from meshwright.sources.hardware_rows import catalog_rows
-from meshwright.sources.huggingface.families import Family
-from meshwright.sources.huggingface.table import TABLE
 from meshwright.sources.models import load_model_entry, model_names
 from meshwright.sources.software import load_software
 
@@ -162,52 +159,6 @@ HARDWARE: dict[str, tuple[Column, ...]] = {
     ),
 }
 
-
-def families_table() -> str:
-    """Every row of the Hugging Face table: its class, and what its layers are made of."""
-    rows = [
-        [f"`{model_type}`", family.architecture, _mixing(family), _feeding(family)]
-        for model_type, family in sorted(TABLE.items())
-    ]
-    towers = [[f"`{model_type}`", f"`{wrapper.text}`"] for model_type, wrapper in sorted(WRAPPERS.items())]
-    plain = _rows(["model_type", "class", "tokens mix by", "MLP"], rows)
-    return plain + "\n\nWith an image tower:\n\n" + _rows(["model_type", "text stack"], towers) + "\n"
-
-
-def _mixing(family: Family) -> str:
-    words = ["latent attention" if family.latent else "attention"] if family.attention else []
-    if family.indexer:
-        words[0] += " with an indexer"
-    if family.windows != "none" or family.mixer == "griffin":
-        words[0] += ", windows"
-    mixer = MIXER_WORDS.get("mamba2" if family.uneven == "single_blocks" else family.mixer)
-    return " and ".join([*words, *([mixer] if mixer else [])])
-
-
-def _feeding(family: Family) -> str:
-    if family.mlp == "none":
-        return "none"
-    kind = "gated" if family.gated else "plain"
-    if family.sparse == "none":
-        return kind
-    return f"{kind}, experts" + ("" if family.shared == "none" else " with shared ones")
-
-
-def _rows(titles: list[str], rows: list[list[str]]) -> str:
-    lines = [titles, ["---"] * len(titles), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-MIXER_WORDS = {
-    "delta_rule": "gated delta rule",
-    "kimi_delta_rule": "Kimi Delta Attention",
-    "lightning": "lightning attention",
-    "mamba": "Mamba",
-    "mamba2": "Mamba-2",
-    "short_convolution": "short convolution",
-    "griffin": "gated linear recurrence",
-    "rwkv": "RWKV-4",
-}
 
 PAGES: dict[str, Callable[[], str]] = {
     "commands.md": commands_page,
