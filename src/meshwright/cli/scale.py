@@ -107,15 +107,14 @@ def _scale(
             asked.model, asked.cluster, asked.workload, asked.software,
             counts=tried, batch_per_replica=growing, threshold=below, fixed=asked.pins, progress=progress,
         )  # fmt: skip
+    drawn = svg is not None and bool(found.found)
+    if svg is not None and drawn:
+        write_whole(svg, scaling_svg(found))  # before the answer: what can't be written is no answer
     if as_json:
         remark(asked.model, warnings_of_sweep(found))
         typer.echo(to_json(scaling_document(found)))
     else:
         show_scaling(found, console())
     if svg is not None:
-        if found.found:
-            write_whole(svg, scaling_svg(found))
-            note("note", f"the curves are in {svg}")
-        else:
-            note("note", f"{svg} is not written: there is no plan")
+        note("note", f"the curves are in {svg}" if drawn else f"{svg} is not written: there is no plan")
     return ANSWERED if found.found else NO

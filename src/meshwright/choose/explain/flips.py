@@ -2,7 +2,8 @@
 
 A quantity steps outward from what it is now to a sixteenth and to sixteen times that. Between whole searches the plans
 that they kept are priced again, which takes milliseconds; whole searches confirm both sides of every threshold and the
-far ends, and what they find joins the plans that are priced again. Small spaces are searched wholly at every doubling.
+far ends, and what they find joins the plans that are priced again. Small spaces are searched wholly at every doubling,
+and at every value of batch and sequence.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ class Quantity:
     down: tuple[float, ...]
     up: tuple[float, ...]
     apply: Callable[[Job, float], Job]
+    few: bool = False
+    """Whether every value is looked at, not only doublings and what lies before one that flips."""
 
 
 def flips(
@@ -59,7 +62,10 @@ def flips(
     base, pool = found.ranked[0].layout, _Pool()
     pool.take(found.by_layout)
     result = []
-    for quantity in quantities(job, objective):
+    best = found.ranked[0].plan
+    # a batch that no plan with the chosen replicas can divide says nothing about what is better
+    unit = best.dp * int(pins.get("num_micro_batches", 1)) * int(pins.get("micro_batch", 1))
+    for quantity in quantities(job, objective, unit):
         for direction, values in (("down", quantity.down), ("up", quantity.up)):
             if not values:
                 continue
@@ -81,8 +87,8 @@ def flips(
     return tuple(result)
 
 
-def quantities(job: Job, objective: str) -> Iterator[Quantity]:
-    """What can change the choice under an objective, and the values to try."""
+def quantities(job: Job, objective: str, batch_unit: int = 1) -> Iterator[Quantity]:
+    """What can change the choice under an objective, and the values to try; batches in multiples of `batch_unit`."""
     for number, level in enumerate(job.cluster.levels) if objective != "memory" else ():
         yield _continuous(
             "link_speed",
@@ -104,7 +110,7 @@ def quantities(job: Job, objective: str) -> Iterator[Quantity]:
     workload = job.workload
     yield _whole(
         "global_batch", "global batch", "sequences", workload.global_batch,
-        lambda each, value: variations.with_batch(each, int(value)),
+        lambda each, value: variations.with_batch(each, int(value)), unit=batch_unit,
     )  # fmt: skip
     yield _whole(
         "seq_len", "sequence length", "tokens", workload.seq_len,
@@ -125,11 +131,22 @@ def _every(name: str, title: str, unit: str, now: int, apply: Callable[[Job, flo
     return Quantity(name, title, unit, now, tuple(down), tuple(up), apply)
 
 
-def _whole(name: str, title: str, unit: str, now: int, apply: Callable[[Job, float], Job], most: int = 0) -> Quantity:
-    """Whole values: doublings and halvings, and the quarters between them."""
-    up = whole_steps(now, up=True)
-    down = whole_steps(now, up=False)
-    return Quantity(name, title, unit, now, down, tuple(value for value in up if not most or value <= most), apply)
+def _whole(
+    name: str,
+    title: str,
+    unit_name: str,
+    now: int,
+    apply: Callable[[Job, float], Job],
+    most: int = 0,
+    unit: int = 1,
+) -> Quantity:
+    """Whole values: doublings and halvings, and the quarters between them, as far as they are multiples of `unit` or
+    less than it."""
+    up, down = (
+        tuple(value for value in whole_steps(now, way) if value % unit == 0 or value < unit) for way in (True, False)
+    )
+    capped = tuple(value for value in up if not most or value <= most)
+    return Quantity(name, title, unit_name, now, down, capped, apply, few=True)
 
 
 def whole_steps(now: int, up: bool, farthest: int = FARTHEST) -> tuple[int, ...]:
@@ -229,7 +246,7 @@ class _Asked:
 def _threshold(asked: _Asked, base: Layout, values: Sequence[float]) -> tuple[float, float | None]:
     """(the last value that keeps the choice, the first one that doesn't); the second is None where the choice stands to
     the end."""
-    doublings = _doublings(values)
+    doublings = list(range(len(values))) if asked.quantity.few else _doublings(values)
     if asked.thorough:
         for at in doublings[1:]:
             if asked.layout(values[at]) != base:
