@@ -221,9 +221,9 @@ class _Exchange:
                         load[gives] -= moved
                         load[takes] += moved
                     run.append(cut)
-                    heaviest_now = max(load)
-                    if heaviest_now <= best[0] and (heaviest_now, squares) < best:
-                        best, found = (heaviest_now, squares), (list(run), step)
+                    # looking for the heaviest is what costs: only where the one that took is not too heavy itself
+                    if load[takes] <= best[0] and (after := (max(load), squares)) < best:
+                        best, found = after, (list(run), step)
                     cut -= step
         return found
 

@@ -22,7 +22,8 @@ from meshwright.spec.plan import SCHEDULES, ZERO_BUBBLE_V, Array, Plan, PlanTabl
 
 _EPSILON = 1e-9
 _STEPS_PER_LAYER = 8
-"""Relative weights are rounded to this fraction of a layer before an exact partition is looked up."""
+"""Relative weights are rounded to this fraction of a layer before an exact partition is looked up; above two layers to
+an eighth to a sixteenth of themselves, so that models with many kinds of layers need few partitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,12 +215,18 @@ def _reference(model: Model) -> int:
 
 def _ratios(model: Model, layer_s: Sequence[Any]) -> list[Any]:
     unit = layer_s[_reference(model)]
-    return [np.maximum(np.rint(np.asarray(seconds / unit) * _STEPS_PER_LAYER), 1) for seconds in layer_s]
+    return [np.maximum(_rounded(np.asarray(seconds / unit)), 1) for seconds in layer_s]
 
 
 def _ends(model: Model, layer_s: Sequence[Any], embedding_s: Any, head_s: Any) -> list[Any]:
     unit = layer_s[_reference(model)]
-    return [np.rint(np.asarray(seconds / unit) * _STEPS_PER_LAYER) for seconds in (embedding_s, head_s)]
+    return [_rounded(np.asarray(seconds / unit)) for seconds in (embedding_s, head_s)]
+
+
+def _rounded(layers: Array) -> Array:
+    steps = layers * _STEPS_PER_LAYER
+    coarser = np.exp2(np.maximum(np.floor(np.log2(np.maximum(steps, 1) / _STEPS_PER_LAYER)), 0))
+    return np.asarray(np.rint(steps / coarser) * coarser)
 
 
 def _rounded_weights(model: Model, layer_s: Sequence[float]) -> tuple[int, ...]:
