@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -111,3 +114,12 @@ def test_the_text_keeps_to_the_terminal(run, width: int, more: str) -> None:
     assert done.exit_code == 0
     assert max(len(line) for line in done.stdout.splitlines()) <= width
     assert "…" not in done.stdout.split("Tokens per second")[0].split("best plan on each")[1]
+
+
+def test_a_terminal_without_these_characters_gets_plain_ones() -> None:
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONIOENCODING": "ascii", "COLUMNS": "80"}
+    command = [sys.executable, "-c", "from meshwright.cli import main; main()", *f"{LLAMA} --counts 8,16,32".split()]
+    done = subprocess.run(command, env=environment, capture_output=True, timeout=100, check=True)
+    curve = done.stdout.decode("ascii").split("Tokens per second")[1]
+    assert curve.count("o") >= 3
+    assert "?" not in curve
