@@ -5,6 +5,7 @@ Each case is a command and pieces that its message must have: what was given, th
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -235,3 +236,15 @@ def test_other_commands_refuse_alike(run, command: str, pieces: list[str]) -> No
 @pytest.mark.parametrize("command", ["plan", "estimate", "explain"])
 def test_json_prints_nothing_on_standard_output_when_it_refuses(run, command: str) -> None:
     refused(run(f"{command} gpt2 {JOB} --tp 0 --json"), ["--tp is 0"])
+
+
+@pytest.mark.parametrize("command", ["plan", "estimate", "explain --no-flips", "scale"])
+def test_a_model_that_is_counted_only_is_refused_by_every_command(run, tmp_path: Path, command: str) -> None:
+    sizes = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 256}
+    config = {"model_type": "albert", "embedding_size": 32, "vocab_size": 96, **sizes}
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config), encoding="utf-8")
+    done = run(f"{command} {path} --cluster dgx-h100 --global-batch 8 --seq-len 64")
+    assert done.exit_code == 2
+    assert "its layers share their weights" in done.stderr
+    assert not done.stdout

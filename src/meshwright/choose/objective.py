@@ -6,6 +6,7 @@ from math import ceil
 from typing import Any
 
 from meshwright.spec.cluster import Cluster
+from meshwright.spec.estimate import Estimate
 from meshwright.spec.rules import Job
 
 OBJECTIVES = ("throughput", "latency", "cost", "memory", "fewest")
@@ -20,6 +21,11 @@ def score(objective: str, step_time_s: Any, memory_bytes: Any, accelerators: int
     if objective == "cost":
         return step_time_s * accelerators
     return step_time_s
+
+
+def score_of(objective: str, each: Estimate) -> float:
+    """The score of one priced plan."""
+    return float(score(objective, each.step_time_s, each.memory_total_bytes, each.plan.world_size))
 
 
 def sizes(objective: str, job: Job) -> list[int]:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from meshwright.choose.fixed import checked
 from meshwright.choose.keeper import Candidate
-from meshwright.choose.objective import OBJECTIVES
+from meshwright.choose.objective import OBJECTIVES, score_of
 from meshwright.choose.reasons import Rejection, reasons, rejections
 from meshwright.choose.sizes import search_sizes
-from meshwright.cost.estimate import check_dtype, check_planned, estimate
+from meshwright.cost.estimate import check_job, estimate
 from meshwright.spec.cluster import Cluster
 from meshwright.spec.errors import UnknownName
 from meshwright.spec.estimate import Estimate
@@ -82,15 +82,16 @@ def choose(
     started = time.perf_counter()
     if objective not in OBJECTIVES:
         raise UnknownName("objective", objective, OBJECTIVES, "--objective")
-    check_planned(model)
-    check_dtype(cluster, workload)
+    check_job(model, cluster, workload)
     job = Job(model, cluster, software, workload)
     pins = checked(fixed or {})
     size, found = search_sizes(job, pins, objective, top)
     part = cluster.part(size)
     used = Job(model, part, software, workload)
     # the parts of an estimate add up in another order than in the search: equal to the last digit but one
-    ranked = tuple(sorted((_estimate(job, candidate) for candidate in found.ranked), key=_order(objective)))
+    ranked = tuple(
+        sorted((_estimate(job, candidate) for candidate in found.ranked), key=lambda each: score_of(objective, each))
+    )
     seen = {_key(each): each for each in ranked}
     by_layout = tuple(
         seen.get(str(candidate.plan)) or _estimate(job, candidate) for candidate in found.by_layout[: max(top, 10)]
@@ -108,12 +109,6 @@ def choose(
         job=job,
         fixed=pins,
     )
-
-
-def _order(objective: str) -> Callable[[Estimate], float]:
-    if objective == "memory":
-        return lambda each: each.memory_total_bytes
-    return lambda each: each.step_time_s
 
 
 def _key(each: Estimate) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from meshwright.choose.objective import cluster_sizes, least_accelerators, least_state_bytes
 from meshwright.choose.ranking import choose
 from meshwright.choose.words import gib
+from meshwright.cost.estimate import check_job
 from meshwright.spec import rules
 from meshwright.spec.cluster import Cluster
 from meshwright.spec.errors import InputError
@@ -189,6 +190,7 @@ def scale(
         raise InputError(f"is {threshold!r}; it must be above 0 and at most 1", "--threshold", "0.8 is usual")
     if batch_per_replica is not None and batch_per_replica < 1:
         raise InputError(f"is {batch_per_replica!r}; it must be at least 1", "--batch-per-replica")
+    check_job(model, cluster, workload)
     tried = usual_counts(cluster) if counts is None else _checked(cluster, counts)
     points = []
     for count in tried:

@@ -32,8 +32,7 @@ def estimate(model: Model, cluster: Cluster, workload: Training, plan: Plan, sof
     every broken rule and lacking memory with the smallest change that mends it. Raises InputError for a model that is
     counted only, or if the accelerator has no unit for the workload's dtype.
     """
-    check_planned(model)
-    check_dtype(cluster, workload)
+    check_job(model, cluster, workload)
     job = Job(model, _used_part(cluster, plan), software, workload)
     problems = rules.problems(Job(model, cluster, software, workload), plan)
     computed = computable(job, plan, problems)
@@ -42,6 +41,12 @@ def estimate(model: Model, cluster: Cluster, workload: Training, plan: Plan, sof
     if not found.fits:
         problems = (*problems, _memory_problem(found, "" if problems else _smallest_change(job, plan)))
     return replace(found, problems=problems)
+
+
+def check_job(model: Model, cluster: Cluster, workload: Training) -> None:
+    """Raise InputError for a model that is counted only, or a dtype that the cluster's accelerator has no unit for."""
+    check_planned(model)
+    check_dtype(cluster, workload)
 
 
 def check_planned(model: Model) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from meshwright.choose.explain.facts import Difference
+from meshwright.choose.objective import score_of
 from meshwright.spec.estimate import TIME_PARTS, Estimate
 
 AXIS_OF = {
@@ -26,16 +27,9 @@ def differences(other: Estimate, best: Estimate) -> tuple[Difference, ...]:
     return tuple(sorted(found, key=lambda each: -abs(each.seconds)))
 
 
-def worth(objective: str, each: Estimate) -> float:
-    """What the objective compares; lower is better."""
-    if objective == "memory":
-        return each.memory_total_bytes
-    return each.step_time_s * (each.plan.world_size if objective == "cost" else 1)
-
-
 def behind(objective: str, other: Estimate, best: Estimate) -> float:
     """How much worse another plan is, as a share."""
-    return worth(objective, other) / worth(objective, best) - 1
+    return score_of(objective, other) / score_of(objective, best) - 1
 
 
 def _levels(each: Estimate, part: str) -> tuple[str, ...]:

@@ -19,11 +19,11 @@ from meshwright.choose.explain.text import sentences
 from meshwright.choose.explain.variations import on_part
 from meshwright.choose.fixed import checked
 from meshwright.choose.least_memory import least_memory
-from meshwright.choose.objective import OBJECTIVES, score
+from meshwright.choose.objective import OBJECTIVES, score_of
 from meshwright.choose.reasons import nothing
 from meshwright.choose.search import Found
 from meshwright.choose.sizes import search_sizes
-from meshwright.cost.estimate import check_dtype, computable, estimate, without_solved_layers
+from meshwright.cost.estimate import check_job, computable, estimate, without_solved_layers
 from meshwright.spec.cluster import Cluster
 from meshwright.spec.errors import UnknownName
 from meshwright.spec.estimate import Estimate
@@ -56,7 +56,7 @@ def explain(
     """
     if objective not in OBJECTIVES:
         raise UnknownName("objective", objective, OBJECTIVES, "--objective")
-    check_dtype(cluster, workload)
+    check_job(model, cluster, workload)
     job = Job(model, cluster, software, workload)
     pins = checked(fixed or {})
     size, found = search_sizes(job, pins, objective, top=1)
@@ -113,7 +113,7 @@ def _gap(compared: Compared, explained: Estimate) -> Alternative | None:
 def _ahead(objective: str, found: Found, explained: Estimate | None, size: int) -> int:
     if explained is None:
         return 0
-    own = score(objective, explained.step_time_s, explained.memory_total_bytes, explained.plan.world_size)
+    own = score_of(objective, explained)
     ahead = [each.layout for each in found.by_layout if each.score < own * (1 - 1e-9)]
     return sum(layout != layout_of(explained.plan) for layout in ahead)
 
