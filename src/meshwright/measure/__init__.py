@@ -1,0 +1,1 @@
+"""Predictions held against measurements: published tables or one's own runs."""
