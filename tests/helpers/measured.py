@@ -31,7 +31,8 @@ def timed(
     **cells: str,
 ) -> Comparison:
     """A measured and a predicted step time; the range is a tenth to both sides."""
-    row = Row("file.csv:2", "training", {"source_id": source, "row_id": row_id or f"R{measured}", **cells})
+    stated = {} if measured is None else {"step_time_s": repr(measured)}
+    row = Row("file.csv:2", "training", {"source_id": source, "row_id": row_id or f"R{measured}", **stated, **cells})
     if predicted_s is None:
         return Comparison(row, STEP_TIME, measured, reason="the layout is not stated")
     base = estimate or gpt2_estimate()

@@ -54,6 +54,7 @@ def test_the_same_job_with_the_same_value_is_a_duplicate_and_with_another_value_
     (found,) = duplicates([first, row(row_id="R2", notes="from the blog"), row(row_id="R3", step_time_s="11")])
     assert found.rows == ("R1", "R2")
     assert not list(duplicates([first, row(row_id="R2", tp="4", dp="2")]))
+    assert not list(duplicates([row(step_time_s=""), row(step_time_s="")]))  # nothing was measured
 
 
 def test_degrees_that_do_not_multiply_to_the_accelerators() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from meshwright.measure.comparison import Comparison, Row
 from meshwright.measure.errors import peaks
-from meshwright.measure.finding import NAMING, Finding, number, numbers, rows_of
+from meshwright.measure.finding import NAMING, VALUES, Finding, number, numbers, rows_of
 from meshwright.measure.linear_times import too_linear
 from meshwright.measure.published_values import contradictions, impossible_speeds
 
@@ -47,7 +47,9 @@ def duplicates(rows: Iterable[Row]) -> Iterator[Finding]:
     """Rows equal in every cell that says what was run and what came out. The same job with other values is a repeat."""
     members: dict[frozenset[tuple[str, str]], list[Row]] = {}
     for row in rows:
-        members.setdefault(frozenset((n, value) for n, value in row.cells.items() if n not in NAMING), []).append(row)
+        if any(column in row.cells for column in VALUES):
+            said = frozenset((column, text) for column, text in row.cells.items() if column not in NAMING)
+            members.setdefault(said, []).append(row)
     for same in members.values():
         if len(same) > 1:
             names = tuple(row.row_id for row in same)

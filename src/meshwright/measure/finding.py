@@ -11,6 +11,12 @@ from meshwright.measure.comparison import Comparison, Row
 NAMING = frozenset({"row_id", "source_id", "source", "notes", "verified", "verify_note", "linked_training_row"})
 """Columns that say which row it is and where it was read, and nothing about the run."""
 
+VALUES = (
+    "step_time_s", "derived_step_time_s", "tokens_per_s_per_gpu", "samples_per_s", "tflops_per_gpu", "mfu_pct",
+    "hfu_pct", "mem_per_gpu", "mem_value", "mem_gib",
+)  # fmt: skip
+"""Columns with what was measured."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:

@@ -30,6 +30,18 @@ WORST_SHOWN = 8
 _REASONS_SHOWN = 6
 _ROWS_SHOWN = 3
 _NONE = "-"
+_CLEAR_GAP = 2
+"""Blanks between columns that keep titles of two words apart."""
+
+
+_ERROR = (
+    "An error is a share of the measured step time; bias is the median one with its sign, + where predictions are too "
+    "slow; in range are the rows between the prediction's low and high end."
+)
+_CHOICE = (
+    "How much longer the layout takes that is predicted to be fastest than the one that was. Pairs are of layouts "
+    "measured more than a tenth apart."
+)
 
 
 def show_validation(validation: Validation, console: Console) -> None:
@@ -43,17 +55,19 @@ def validation_view(validation: Validation, width: int) -> Group:
     if validation.step_time.rows:
         groups = validation.step_time_by_source
         overall = (validation.step_time, validation.step_time_over_sources)
-        parts += section("Step time, predicted against measured", errors_table(groups, overall, inner))
+        parts += section(
+            "Step time, predicted against measured", errors_table(groups, overall, inner), *_said_of(_ERROR)
+        )
     if validation.sweeps:
         chosen = (validation.choices, validation.choices_over_sources)
         table = choices_table(validation.choices_by_source, chosen, inner)
-        parts += section("Choices between layouts of one job", table)
+        parts += section("Choices between layouts of one job", table, *_said_of(_CHOICE))
     if validation.peak.rows:
         overall = (validation.peak, validation.peak_over_sources)
         parts += section("Peak memory", errors_table(validation.peak_by_source, overall, inner))
     if validation.memory_calls_by_source:
         calls = calls_table(validation.memory_calls_by_source, validation.memory_calls, inner)
-        parts += section("Is it called possible?", calls)
+        parts += section("Does it fit, by the prediction?", calls)
     worst = validation.worst(WORST_SHOWN)
     if worst:
         parts += section("Furthest off", worst_table(worst, inner))
@@ -64,6 +78,10 @@ def validation_view(validation: Validation, width: int) -> Group:
     if validation.findings:
         parts += section("Warnings about the data", findings_table(validation.findings))
     return Group(*parts)
+
+
+def _said_of(text: str) -> list[RenderableType]:
+    return ["", Text(text, "bright_black")]
 
 
 def _header(validation: Validation) -> Table:
@@ -77,13 +95,28 @@ def _header(validation: Validation) -> Table:
     return table
 
 
-# -- errors
+# -- tables of figures
+
+Titles = Sequence[tuple[str, str]]
+"""The titles of columns, written out and short."""
+
+_ERRORS = (
+    ("rows", "rows"), ("predicted", "pred."), ("median error", "median"), ("mean", "mean"), ("90% below", "90%"),
+    ("bias", "bias"), ("in range", "range"),
+)  # fmt: skip
+_CHOICES = (
+    ("jobs", "jobs"), ("choice slower by", "slower"), ("90% below", "90%"), ("at most", "most"),
+    ("best found", "best"), ("pairs", "pairs"), ("in order", "in order"),
+)  # fmt: skip
+_CALLS = (
+    ("ran", "ran"), ("called possible", "possible"), ("share", "share"), ("out of memory", "OOM"),
+    ("called impossible", "impossible"), ("share", "share"),
+)  # fmt: skip
 
 
 def errors_table(groups: Sequence[Errors], overall: Sequence[Errors], width: int, title: str = "source") -> Table:
     """A row for each group, then those for all of them. The bias of a mean over groups is the mean of its size."""
     shown = [*groups, *(overall if len(groups) > 1 else ())]
-    last = shown[-1] if len(groups) > 1 else None
     rows = [
         (
             each.name,
@@ -92,18 +125,12 @@ def errors_table(groups: Sequence[Errors], overall: Sequence[Errors], width: int
             _share(each.median),
             _share(each.mean),
             _share(each.p90),
-            f"±{_share(each.bias)}" if each is last and each.bias is not None else signed(each.bias),
+            f"±{_share(each.bias)}" if each is overall[-1] and each.bias is not None else signed(each.bias),
             _share(each.within_range),
         )
         for each in shown
     ]
-    titles = ("rows", "predicted", "median error", "mean", "90% below", "bias", "in range")
-    short = ("rows", "pred.", "median", "mean", "90%", "bias", "range")
-    strong = len(shown) - 1 if last is not None else -1
-    sheets = [
-        Sheet([Column(title), *(Column(each, RIGHT) for each in heads)], rows, strong) for heads in (titles, short)
-    ]
-    return fitted(width, [*sheets, sheets[-1].without("mean"), sheets[-1].without("mean").wrapping(title)])
+    return _figures(title, _ERRORS, rows, width, summed=len(shown) > len(groups))
 
 
 def choices_table(groups: Sequence[Choices], overall: Sequence[Choices], width: int) -> Table:
@@ -122,13 +149,7 @@ def choices_table(groups: Sequence[Choices], overall: Sequence[Choices], width: 
         )
         for each in shown
     ]
-    titles = ("jobs", "choice slower by", "90% below", "at most", "best found", "pairs", "in order")
-    short = ("jobs", "slower", "90%", "most", "best", "pairs", "in order")
-    strong = len(shown) - 1 if len(groups) > 1 else -1
-    sheets = [
-        Sheet([Column("source"), *(Column(each, RIGHT) for each in heads)], rows, strong) for heads in (titles, short)
-    ]
-    return fitted(width, [*sheets, sheets[-1].wrapping("source")])
+    return _figures("source", _CHOICES, rows, width, summed=len(shown) > len(groups))
 
 
 def calls_table(groups: Sequence[MemoryCalls], overall: MemoryCalls, width: int) -> Table:
@@ -146,13 +167,18 @@ def calls_table(groups: Sequence[MemoryCalls], overall: MemoryCalls, width: int)
         )
         for each in shown
     ]
-    titles = ("ran", "called possible", "", "out of memory", "called impossible", "")
-    short = ("ran", "possible", "", "OOM", "impossible", "")
-    strong = len(shown) - 1 if len(groups) > 1 else -1
-    sheets = [
-        Sheet([Column("source"), *(Column(each, RIGHT) for each in heads)], rows, strong) for heads in (titles, short)
-    ]
-    return fitted(width, [*sheets, sheets[-1].wrapping("source")])
+    return _figures("source", _CALLS, rows, width, summed=len(shown) > len(groups))
+
+
+def _figures(first: str, titles: Titles, rows: Sequence[Sequence[str]], width: int, summed: bool) -> Table:
+    """A column of names and columns of numbers; titles are written out where that leaves room between them."""
+    strong = len(rows) - 1 if summed else -1
+    roomy, short = (
+        Sheet([Column(first), *(Column(pair[number], RIGHT) for pair in titles)], rows, strong) for number in (0, 1)
+    )
+    if roomy.width(_CLEAR_GAP) <= width:
+        return fitted(width, [roomy])
+    return fitted(width, [short, short.wrapping(first)])
 
 
 # -- rows
