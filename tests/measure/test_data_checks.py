@@ -32,7 +32,7 @@ def row(**cells: str) -> Row:
 # -- reading cells
 
 
-@pytest.mark.parametrize("text", ["", "nan", "inf", "-1", "0", "many"])
+@pytest.mark.parametrize("text", ["", "nan", "inf", "-1", "0", "many", "1e300", "1e-300"])
 def test_a_cell_that_is_no_number_above_zero_is_none(text: str) -> None:
     assert number({"tp": text}, "tp") is None
     assert numbers({"tp": text, "pp": "2"}, "tp", "pp") is None

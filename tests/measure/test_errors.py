@@ -79,6 +79,8 @@ def test_the_worst_rows_are_furthest_in_ratio_whichever_way() -> None:
     rows = [timed(10, 11), timed(10, 25), timed(30, 10), timed(10)]
     assert [each.measured for each in worst(rows, 2)] == [30, 10]
     assert len(worst(rows, 9)) == 3
+    other = timed(10, 10.5, source="b")
+    assert [each.row.source for each in worst([*rows, other], 9, of_each=2)] == ["a", "a", "b"]
 
 
 @given(st.lists(st.tuples(st.floats(0.1, 10), st.floats(0.1, 10)), min_size=1, max_size=20), st.floats(0.01, 100))

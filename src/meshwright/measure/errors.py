@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -103,11 +104,17 @@ def mean_over(name: str, groups: Sequence[Errors]) -> Errors:
     )
 
 
-def worst(comparisons: Iterable[Comparison], most: int) -> tuple[Comparison, ...]:
-    """Those furthest off, too high and too low alike, the worst first."""
+def worst(comparisons: Iterable[Comparison], most: int, of_each: int | None = None) -> tuple[Comparison, ...]:
+    """Those furthest off, too high and too low alike, the worst first; at most `of_each` of one source."""
     known = [(found, each) for each in comparisons if (found := ratio(each)) is not None and found > 0]
     known.sort(key=lambda pair: -abs(float(np.log(pair[0]))))
-    return tuple(each for _, each in known[:most])
+    taken: list[Comparison] = []
+    counts: Counter[str] = Counter()
+    for _, each in known:
+        counts[each.row.source] += 1
+        if of_each is None or counts[each.row.source] <= of_each:
+            taken.append(each)
+    return tuple(taken[:most])
 
 
 def mean_of_known(values: Iterable[float | None]) -> float | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -16,6 +15,8 @@ VALUES = (
     "hfu_pct", "mem_per_gpu", "mem_value", "mem_gib",
 )  # fmt: skip
 """Columns with what was measured."""
+
+_SMALLEST, _LARGEST = 1e-12, 1e18
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +36,12 @@ def rows_of(comparisons: Iterable[Comparison]) -> tuple[Row, ...]:
 
 
 def number(cells: Mapping[str, str], column: str) -> float | None:
-    """The cell as a number above 0; None where it is empty or no such number."""
+    """The cell as a number above 0, of a size that things have; None where it is empty or no such number."""
     try:
         value = float(cells.get(column, ""))
     except ValueError:
         return None
-    return value if math.isfinite(value) and value > 0 else None
+    return value if _SMALLEST <= value <= _LARGEST else None
 
 
 def numbers(cells: Mapping[str, str], *columns: str) -> tuple[float, ...] | None:

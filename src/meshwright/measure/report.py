@@ -116,9 +116,9 @@ class Validation:
         counted = Counter(each for one in self.comparisons if one.predicted is not None for each in one.assumed)
         return tuple(counted.most_common())
 
-    def worst(self, most: int) -> tuple[Comparison, ...]:
-        """The step times that are furthest off."""
-        return worst(step_times(self.comparisons), most)
+    def worst(self, most: int, of_each: int | None = None) -> tuple[Comparison, ...]:
+        """The step times that are furthest off; at most `of_each` of one source."""
+        return worst(step_times(self.comparisons), most, of_each)
 
 
 def judged(comparisons: Sequence[Comparison], files: Sequence[str], source: str | None = None) -> Validation:

@@ -26,7 +26,9 @@ from meshwright.show.terminal import INDENT, section, sentences
 if TYPE_CHECKING:
     from meshwright.measure.report import Validation
 
-WORST_SHOWN = 8
+WORST_SHOWN = 10
+OF_EACH_SOURCE = 2
+"""Rows of one noisy source would hide the others."""
 _REASONS_SHOWN = 6
 _ROWS_SHOWN = 3
 _NONE = "-"
@@ -68,9 +70,11 @@ def validation_view(validation: Validation, width: int) -> Group:
     if validation.memory_calls_by_source:
         calls = calls_table(validation.memory_calls_by_source, validation.memory_calls, inner)
         parts += section("Does it fit, by the prediction?", calls)
-    worst = validation.worst(WORST_SHOWN)
+    several = len(validation.step_time_by_source) > 1
+    worst = validation.worst(WORST_SHOWN, OF_EACH_SOURCE if several else None)
     if worst:
-        parts += section("Furthest off", worst_table(worst, inner))
+        title = f"Furthest off{f', at most {OF_EACH_SOURCE} of a source' if several else ''}"
+        parts += section(title, worst_table(worst, inner))
     if validation.reasons:
         parts += section("Not predicted", sentences(_counted(validation.reasons, "value")))
     if validation.assumed:
