@@ -146,19 +146,19 @@ def attention_core_s(
     heads = -(-attention.heads // plans.tp)
     width = attention.head_dim + attention.value_dim
     head_factor = software.misaligned_8_factor if attention.head_dim % 8 else 1.0
-    if software.attention_efficiency is None:
+    if not software.attention.fused:
         scores = tokens * heads * workload.seq_len
         arithmetic = (2.0 * scores * width + tokens * attention.index_flops(workload.seq_len)) / device.half_flops_per_s
-        traffic = scores * software.unfused_traffic_factor * device.element_bytes / 2 / device.bytes_per_s
-        forward = arithmetic + software.unfused_forward_bytes_per_score * traffic
-        backward = 2 * arithmetic + software.unfused_backward_bytes_per_score * traffic
+        traffic = scores * software.attention.traffic_factor * device.element_bytes / 2 / device.bytes_per_s
+        forward = arithmetic + software.attention.forward_bytes_per_score * traffic
+        backward = 2 * arithmetic + software.attention.backward_bytes_per_score * traffic
         return np.asarray(forward * head_factor), np.asarray(backward * head_factor)
     flops = 2.0 * tokens * heads * width * attention.mean_keys(workload.seq_len)
     flops = flops + tokens * attention.index_flops(workload.seq_len)
-    rate = device.half_peak_flops_per_s * software.attention_share(device.family)
+    rate = device.half_peak_flops_per_s * software.attention.share(device.family)
     chunks = software.context_attention_factor if software.context_parallel == "ring" else 1.0
     forward = flops / rate * head_factor * np.where(plans.cp > 1, chunks, 1.0)
-    return np.asarray(forward), np.asarray(forward * software.attention_backward_ratio)
+    return np.asarray(forward), np.asarray(forward * software.attention.backward_ratio)
 
 
 def elementwise_s(

@@ -6,8 +6,9 @@ An entry, and an `accelerator:` written out in a cluster file, has these keys (S
     memory_gib: 79.15                # or memory_bytes: what the driver shows, not the nameplate
     memory_bytes_per_s: 2039e9
     peak_flops_per_s: {bf16: 312e12, fp32: 19.5e12}
-    matmul_efficiency: {bf16: 0.73}  # share of the peak that large matmuls reach while training; or
-    inherits: a100-80g               # the catalog entry whose shares stand in
+    matmul_efficiency: {bf16: 0.85}  # share of the peak that large matmuls reach one at a time; or
+    inherits: a100-80g               # the catalog entry whose shares, and share kept, stand in
+    sustained: 0.84                  # optional: share of it that they keep through a training step, 1 where left out
     memory_efficiency: 0.85          # optional, as is the rest: host_bytes_per_s, title, vendor, family, year, library,
                                      # source, notes, and what a pasted topology needs:
     links: 12                        # NVLink or XGMI links
@@ -28,8 +29,8 @@ from meshwright.spec.errors import InputError
 DTYPES = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4")
 KEYS = (
     "name", "title", "vendor", "family", "year", "memory_gib", "memory_bytes", "memory_bytes_per_s",
-    "memory_efficiency", "peak_flops_per_s", "matmul_efficiency", "host_bytes_per_s", "inherits", "library", "source",
-    "notes", "links", "link_bytes_per_s", "peer_to_peer",
+    "memory_efficiency", "peak_flops_per_s", "matmul_efficiency", "sustained", "host_bytes_per_s", "inherits",
+    "library", "source", "notes", "links", "link_bytes_per_s", "peer_to_peer",
 )  # fmt: skip
 GIB = 2**30
 _MOST_ANCESTORS = 4
@@ -55,6 +56,7 @@ def accelerator_content(accelerator: Accelerator) -> dict[str, Any]:
         "memory_efficiency": accelerator.memory_efficiency,
         "peak_flops_per_s": dict(accelerator.peak_flops_per_s),
         "matmul_efficiency": dict(accelerator.matmul_efficiency),
+        "sustained": accelerator.sustained,
     }
     optional = {
         "host_bytes_per_s": accelerator.host_bytes_per_s,
@@ -88,8 +90,9 @@ def _build(fields: Fields, descendants: tuple[str, ...]) -> Accelerator:
         )
     inherits = fields.text("inherits", "")
     shares = fields.numbers("matmul_efficiency", DTYPES, most=1.0)
+    sustained = fields.share("sustained", 1.0)
     if inherits and len(descendants) <= _MOST_ANCESTORS:
-        shares = _inherited(fields, inherits, peaks, descendants) | shares
+        shares, sustained = _inherited(fields, inherits, peaks, shares, descendants)
     elif not shares:
         raise InputError(
             f"{fields.key('matmul_efficiency')} is missing: it must be a mapping such as bf16: 0.7",
@@ -102,6 +105,7 @@ def _build(fields: Fields, descendants: tuple[str, ...]) -> Accelerator:
         memory_bytes=_memory_bytes(fields),
         memory_bytes_per_s=fields.positive("memory_bytes_per_s"),
         matmul_efficiency=shares,
+        sustained=sustained,
         memory_efficiency=fields.share("memory_efficiency", Accelerator.memory_efficiency),
         host_bytes_per_s=fields.not_negative("host_bytes_per_s", 0.0),
         title=fields.text("title", ""),
@@ -119,16 +123,28 @@ def _build(fields: Fields, descendants: tuple[str, ...]) -> Accelerator:
 
 
 def _inherited(
-    fields: Fields, relative: str, peaks: dict[str, float], descendants: tuple[str, ...]
-) -> dict[str, float]:
-    """The relative's share for every dtype of the heir; where it has no such unit, its share in 16 bits."""
+    fields: Fields,
+    relative: str,
+    peaks: dict[str, float],
+    own: dict[str, float],
+    descendants: tuple[str, ...],
+) -> tuple[dict[str, float], float]:
+    """(matmul shares, share sustained) of an heir: the relative's share for every dtype, its share in 16 bits where it
+    has no such unit, and what the heir says itself. Own shares without a `sustained` beside them are what training
+    reaches."""
     if relative not in entry_names("accelerators"):
         raise checks.wrong(
             fields.where, fields.key("inherits"), relative, f"one of {', '.join(entry_names('accelerators'))}"
         )
-    shares = _from_entry(relative, descendants).matmul_efficiency
+    parent = _from_entry(relative, descendants)
+    shares = parent.matmul_efficiency
     half = shares.get("bf16", shares.get("fp16", min(shares.values())))
-    return {dtype: shares.get(dtype, half) for dtype in peaks}
+    lent = {dtype: shares.get(dtype, half) for dtype in peaks}
+    if "sustained" in fields:
+        return lent | own, fields.share("sustained")
+    if not own:
+        return lent, parent.sustained
+    return {dtype: share * parent.sustained for dtype, share in lent.items()} | own, 1.0
 
 
 def _memory_bytes(fields: Fields) -> float:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from meshwright.spec.attention_kernel import UNFUSED, AttentionKernel
 from meshwright.spec.workload import OPTIMIZERS, Training
 
 
@@ -17,15 +17,7 @@ class Software:
     title: str = ""
     year: int = 0
     # -- kernels
-    attention: str = "flash2"
-    attention_efficiency: Mapping[str, float] | None = None
-    """Share of the dense 16-bit peak that the fused attention kernel reaches on the pairs it must compute, by
-    accelerator family ("" for any other). None: the kernel is unfused and bound by memory."""
-    attention_backward_ratio: float = 2.5
-    """Backward FLOPs of the attention core over its forward ones (2.5 where scores are recomputed, 2 where kept)."""
-    unfused_forward_bytes_per_score: float = 13.0
-    unfused_backward_bytes_per_score: float = 19.0
-    unfused_traffic_factor: float = 0.793
+    attention: AttentionKernel = UNFUSED
     elementwise_factor: float = 1.0
     """Memory traffic of norms, activations, rotary and residuals over the least a fused implementation needs."""
     elementwise_backward_ratio: float = 1.6
@@ -125,13 +117,6 @@ class Software:
     """The step time's honest range around the prediction, as shares of it."""
     source: str = ""
     notes: tuple[str, ...] = ()
-
-    def attention_share(self, family: str) -> float:
-        """Efficiency of the fused attention kernel on an accelerator family."""
-        if self.attention_efficiency is None:
-            raise ValueError(f"software {self.name}: attention is unfused and has no efficiency")
-        table = self.attention_efficiency
-        return table.get(family, table[""])
 
 
 class StateBytes(NamedTuple):
