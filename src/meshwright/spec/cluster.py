@@ -14,6 +14,17 @@ LevelKind = Literal["switch", "mesh", "bridge", "torus", "host", "fabric"]
 
 
 @dataclass(frozen=True)
+class Waves:
+    """How a matmul's output tiles fall on the multiprocessors: `multiprocessors` of them compute one tile each, and the
+    last wave leaves some idle. Kernels that split tiles or keep running through them lose only `share` of that."""
+
+    multiprocessors: int
+    tiles: tuple[tuple[int, int, float], ...]
+    """(rows, columns, rate over that of the largest) of the tiles that the library chooses from."""
+    share: float = 1.0
+
+
+@dataclass(frozen=True)
 class Accelerator:
     """One device. Peaks are dense FLOP/s (never the figure with sparsity), memory is what the driver shows.
 
@@ -46,6 +57,8 @@ class Accelerator:
     """One such link, one direction."""
     peer_to_peer: bool = True
     """Whether the driver copies between two devices over PCIe without going through host memory."""
+    waves: Waves | None = None
+    """None: no loss in the last wave is known."""
 
     def peak(self, dtype: str) -> float:
         """Dense peak FLOP/s for `dtype`; KeyError where the device has no such unit."""

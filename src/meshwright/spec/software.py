@@ -71,6 +71,9 @@ class Software:
     micro-batch to the last (torch pipelining over FSDP2)."""
     reduces_per_micro_batch: bool = True
     """Sharded gradients are reduce-scattered after every micro-batch; otherwise once a step."""
+    shards_whole_tensors: bool = False
+    """A sharded optimizer state belongs to one rank a whole tensor, so that each gradient is reduced to its owner and
+    each weight broadcast from it; otherwise flat buffers are scattered and gathered."""
     gradient_reduce_bytes: float = 4.0
     """Bytes per gradient element on the wire."""
     parameter_gather_bytes: float = 2.0
@@ -91,6 +94,9 @@ class Software:
     separate_master: bool = True
     """16-bit weights beside the fp32 master copy (Megatron, ZeRO). False: the fp32 copy is the weight and 16-bit shards
     exist only while gathered (FSDP2)."""
+    master_remainders: bool = False
+    """Beside bf16 weights only the 16 bits are kept that make an fp32 master of them (apex, precision-aware
+    optimizers)."""
     selective: Literal["attention", "elementwise", "alternate"] = "elementwise"
     """What `recompute: selective` runs again: the attention core, everything that isn't a matmul, or that and every
     second matmul (torchtitan)."""
@@ -153,10 +159,13 @@ def state_bytes(software: Software, workload: Training) -> StateBytes:
             reduce=max(4.0, software.gradient_reduce_bytes),
         )
     separate = software.separate_master or not state.master_bytes
+    master = state.master_bytes
+    if software.master_remainders and master and workload.dtype != "fp16":
+        master -= workload.weight_bytes
     return StateBytes(
         weight=workload.weight_bytes if separate else state.master_bytes,
         gradient=software.gradient_bytes,
-        master=state.master_bytes if separate else 0,
+        master=master if separate else 0,
         moment=state.moment_bytes,
         gather=software.parameter_gather_bytes,
         reduce=software.gradient_reduce_bytes,
