@@ -11,6 +11,7 @@ import small_jobs as small
 from small_jobs import SOFTWARE
 
 from meshwright.cost.compute import Device, attention_core_s, elementwise_s, matmul_s, misalignment
+from meshwright.spec.attention_kernel import UNFUSED
 from meshwright.spec.linear import Linear
 from meshwright.spec.plan import Plan
 from meshwright.spec.software import Software
@@ -127,7 +128,7 @@ def test_a_causal_core_computes_half_of_the_pairs() -> None:
     forward, backward = core_s(Plan(micro_batch=2))
     pairs = sum(range(1, 129))
     assert forward == pytest.approx(2 * 2 * 2 * pairs * 8 * 32 / (0.5 * PEAK), rel=1e-12)
-    assert backward == pytest.approx(forward * PLAIN.attention_backward_ratio, rel=1e-12)
+    assert backward == pytest.approx(forward * PLAIN.attention.backward_ratio, rel=1e-12)
 
 
 def test_a_window_leaves_only_the_pairs_inside_it() -> None:
@@ -151,10 +152,10 @@ def test_only_a_ring_computes_the_core_in_slower_chunks() -> None:
 
 
 def test_an_unfused_core_pays_for_the_traffic_of_its_scores() -> None:
-    software = replace(PLAIN, attention_efficiency=None, unfused_traffic_factor=1.0)
+    software = replace(PLAIN, attention=replace(UNFUSED, traffic_factor=1.0))
     scores = 128 * 128 * 8
     arithmetic = 2 * scores * 64 / (SHARE * PEAK)
-    traffic = software.unfused_forward_bytes_per_score * scores / (5e10 * 0.85)
+    traffic = software.attention.forward_bytes_per_score * scores / (5e10 * 0.85)
     assert core_s(Plan(), software)[0] == pytest.approx(arithmetic + traffic, rel=1e-12)
     # a doubled sequence of the same batch has four times the scores
     assert core_s(Plan(), software, seq_len=256)[0] == pytest.approx(4 * (arithmetic + traffic), rel=1e-12)

@@ -19,7 +19,7 @@ from meshwright.spec.cluster import Cluster, Level
 from meshwright.spec.collectives import CollectiveLibrary, Protocol
 from meshwright.spec.plan import Array
 
-Collective = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"]
+Collective = Literal["all_reduce", "all_gather", "reduce_scatter", "reduce", "broadcast", "all_to_all", "send"]
 
 _PLAIN = Protocol("plain", 1.0, 1.0, 0.0, 0.0)
 
@@ -73,6 +73,9 @@ class Network:
         if collective == "all_to_all":
             return self._all_to_all_s(payload, group)
         rounds = 2 if collective == "all_reduce" else 1
+        if collective in ("reduce", "broadcast"):
+            # a chain passes the whole buffer on, a ring all but one rank's part of it
+            payload = payload * group.degree / np.maximum(group.degree - 1, 1)
         seconds = self._ring_s(payload, route, rounds)
         if collective == "all_reduce":
             seconds = np.minimum(seconds, self._tree_s(payload, route))

@@ -22,6 +22,7 @@ KINDS = {
     "clusters": "cluster",
     "fabrics": "fabric",
     "software": "software profile",
+    "attention": "attention kernel",
     "collectives": "collective library",
     "paths": "path through a host",
 }
