@@ -87,7 +87,8 @@ class Only:
 
 @dataclass(frozen=True)
 class MatmulEfficiency:
-    """Share of the peak that matmuls of some dtypes reach, on some accelerators."""
+    """Share of the peak that matmuls of some dtypes reach while training, on some accelerators. (`sustained` alone
+    is an `AcceleratorNumber`: it moves all dtypes.)"""
 
     dtypes: tuple[str, ...]
     only: Only = Only()
@@ -102,7 +103,8 @@ class MatmulEfficiency:
         def changed(accelerator: Accelerator) -> Accelerator:
             if not self.only.holds(accelerator):
                 return accelerator
-            table = {dtype: accelerator.matmul_share(dtype) * factor for dtype in self._of(accelerator)}
+            shares = {dtype: accelerator.matmul_share(dtype) / accelerator.sustained for dtype in self._of(accelerator)}
+            table = {dtype: share * factor for dtype, share in shares.items()}
             return replace(accelerator, matmul_efficiency={**accelerator.matmul_efficiency, **table})
 
         return _with_accelerators(cluster, [changed(group.accelerator) for group in cluster.groups]), software
@@ -175,16 +177,35 @@ class AttentionEfficiency:
     """Share of the peak that a fused attention kernel reaches on an accelerator family."""
 
     kernel: str
-    """Software.attention, such as flash2."""
+    """Its name, such as flash2."""
     family: str
 
     def read(self, cluster: Cluster, software: Software) -> float | None:
-        held = software.attention == self.kernel and cluster.accelerator.family == self.family
-        return software.attention_share(self.family) if held and software.attention_efficiency is not None else None
+        kernel = software.attention
+        held = kernel.fused and kernel.name == self.kernel and cluster.accelerator.family == self.family
+        return kernel.share(self.family) if held else None
 
     def scaled(self, cluster: Cluster, software: Software, factor: float) -> tuple[Cluster, Software]:
-        table = {**(software.attention_efficiency or {}), self.family: software.attention_share(self.family) * factor}
-        return cluster, replace(software, attention_efficiency=table)
+        kernel = software.attention
+        table = {**(kernel.efficiency or {}), self.family: kernel.share(self.family) * factor}
+        return cluster, replace(software, attention=replace(kernel, efficiency=table))
+
+
+@dataclass(frozen=True)
+class AttentionNumber:
+    """Any other number of an attention kernel, such as backward_ratio, or traffic_factor of an unfused one."""
+
+    field: str
+    kernel: str
+
+    def read(self, cluster: Cluster, software: Software) -> float | None:
+        kernel = software.attention
+        return float(getattr(kernel, self.field)) or None if kernel.name == self.kernel else None
+
+    def scaled(self, cluster: Cluster, software: Software, factor: float) -> tuple[Cluster, Software]:
+        kernel = software.attention
+        changed = replace(kernel, **{self.field: getattr(kernel, self.field) * factor})
+        return cluster, replace(software, attention=changed)
 
 
 def _with_accelerators(cluster: Cluster, accelerators: Sequence[Accelerator]) -> Cluster:

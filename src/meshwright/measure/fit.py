@@ -59,7 +59,7 @@ class Fitted:
 
     @property
     def values(self) -> Array:
-        return np.asarray([constant.value for constant in self.constants] * self.factors)
+        return np.asarray(np.array([constant.value for constant in self.constants]) * self.factors)
 
     @property
     def trust(self) -> Array:
