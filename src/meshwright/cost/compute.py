@@ -41,6 +41,8 @@ class Device:
     host_bytes_per_s: float
     """What copies to and from host memory reach; infinite where there is no link, so that rules and not divisions
     refuse offload."""
+    host_overhead_factor: float
+    """The slowest host's, on the launch and step times of the software."""
     host_memory_bytes: float
     """Host memory that the rank's offloaded tensors may fill; infinite where it isn't known."""
     waves: Waves | None = None
@@ -62,6 +64,7 @@ class Device:
             element_bytes=workload.activation_bytes,
             family=accelerator.family,
             host_bytes_per_s=accelerator.host_bytes_per_s * software.host_link_efficiency or float("inf"),
+            host_overhead_factor=max(group.host_overhead_factor for group in cluster.groups),
             host_memory_bytes=host_bytes * software.host_memory_share or float("inf"),
             waves=accelerator.waves,
         )

@@ -59,13 +59,14 @@ class Fitted:
 
     @property
     def values(self) -> Array:
-        return np.asarray(np.array([constant.value for constant in self.constants]) * self.factors)
+        catalog = [constant.value for constant in self.constants]
+        return np.array([value * factor for value, factor in zip(catalog, self.factors, strict=True)])
 
     @property
     def trust(self) -> Array:
         """How much of a full correction each constant took, from 0 (prior alone) to 1 (rows alone)."""
         spreads = np.array([constant.spread for constant in self.constants])
-        return np.clip(1 - (self.standard_errors / spreads) ** 2, 0.0, 1.0)
+        return np.asarray(np.clip(1 - (self.standard_errors / spreads) ** 2, 0.0, 1.0))
 
 
 def source_weights(runs: Sequence[Run], power: float = -0.5) -> Array:

@@ -130,6 +130,9 @@ class NodeGroup:
     nodes: int
     accelerators_per_node: int
     host_memory_bytes: float = 0.0
+    host_overhead_factor: float = 1.0
+    """Time of its processors to launch kernels and step the optimizer, over what software profiles say of a usual
+    server."""
 
     @property
     def accelerators(self) -> int:
