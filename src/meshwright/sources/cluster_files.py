@@ -16,7 +16,8 @@
     price_per_accelerator_hour: 2.0                       # optional, as are warnings, sources and extra
 
 Levels that already span all nodes need no fabric. Nodes of several kinds are listed under `groups`, each with
-accelerator, nodes, accelerators_per_node, host_memory_gib and host_overhead_factor; their levels must span the whole cluster.
+accelerator, nodes, accelerators_per_node, host_memory_gib and host_overhead_factor; their levels must span the whole
+cluster.
 """
 
 from __future__ import annotations
