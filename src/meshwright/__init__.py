@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from meshwright.choose import Ranking
     from meshwright.choose.explain import Explanation
     from meshwright.choose.scaling import Scaling
+    from meshwright.measure.report import Validation
     from meshwright.sources.clusters import load_cluster, save_cluster
     from meshwright.sources.models import load_model
     from meshwright.sources.plans import load_plan, save_plan
@@ -49,6 +50,7 @@ __all__ = [
     "Scaling",
     "Software",
     "Training",
+    "Validation",
     "__version__",
     "choose",
     "estimate",
@@ -60,6 +62,7 @@ __all__ = [
     "save_cluster",
     "save_plan",
     "scale",
+    "validate",
 ]
 
 _HOMES = {
@@ -76,6 +79,7 @@ _HOMES = {
     "Scaling": "choose.scaling",
     "Software": "spec.software",
     "Training": "spec.workload",
+    "Validation": "measure.report",
     "load_cluster": "sources.clusters",
     "load_model": "sources.models",
     "load_plan": "sources.plans",
@@ -177,6 +181,25 @@ def scale(
         counts=counts, batch_per_replica=batch_per_replica, threshold=threshold,
         fixed=dict(fixed) if fixed else None, progress=progress,
     )  # fmt: skip
+
+
+def validate(
+    paths: str | Path | Iterable[str | Path],
+    *,
+    source: str | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Validation:
+    """Predict the runs of one or several CSV files of measurements, and judge the predictions by what was measured:
+    errors, choices between layouts, memory, and warnings about the data.
+
+    `source` keeps to the rows of one source; `progress` is told what is being predicted. Raises InputError for a file
+    that can't be read, and where no row can be predicted.
+    """
+    from meshwright.measure.predict import compare  # type: ignore[import-not-found,unused-ignore]
+    from meshwright.measure.report import judged
+
+    files = [paths] if isinstance(paths, str | Path) else list(paths)
+    return judged([each for file in files for each in compare(file, progress)], [str(file) for file in files], source)
 
 
 def _model(model: Model | str) -> Model:

@@ -16,6 +16,7 @@ from meshwright.cli.estimate import estimate
 from meshwright.cli.explain import explain
 from meshwright.cli.plan import plan
 from meshwright.cli.scale import scale
+from meshwright.cli.validate import validate
 
 __all__ = ["app", "main"]
 
@@ -27,7 +28,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (plan, estimate, explain, scale, catalog):
+for command in (plan, estimate, explain, scale, validate, catalog):
     app.command()(command)
 
 
