@@ -24,6 +24,7 @@ KINDS = {
     "software": "software profile",
     "collectives": "collective library",
     "paths": "path through a host",
+    "links": "family of links",
 }
 """Each folder of the catalog and what one entry of it is called."""
 
