@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from meshwright.cost.torus import torus_all_to_all, torus_hops, torus_ring
 from meshwright.program.placement import Group
 from meshwright.spec.cluster import Cluster, Level
 from meshwright.spec.collectives import CollectiveLibrary, Protocol
@@ -163,7 +164,7 @@ class Network:
             # of the domain inside, only the ranks of its last stage send outward, and they share its links
             senders = np.maximum(1, inner_size // np.maximum(inner, 1))
             rate = np.minimum(inner_size * level.bytes_per_s / senders, _one_path(level)) * level.efficiency
-            hop = _torus_hops(level, group) * (level.latency_s + payload / rate)
+            hop = torus_hops(level, group) * (level.latency_s + payload / rate)
             hop = hop + level.sqrt_s_per_sqrt_byte * np.sqrt(payload)
             seconds = np.where(members > inner, np.maximum(seconds, hop), seconds)
             inner = members
@@ -248,7 +249,7 @@ def _tree_latency_s(levels: tuple[Level, ...], group: Group) -> Hops:
 def _rate(level: Level, group: Group, members: Array) -> Any:
     """Bytes/s per accelerator that a ring of `members` reaches inside one domain of the level."""
     if level.kind == "torus":
-        return _torus_ring(level, group) * level.efficiency
+        return torus_ring(level, group) * level.efficiency
     if level.group_bytes_per_s:
         reached: Any = level.group_bytes_per_s[0][1]
         for size, bytes_per_s in level.group_bytes_per_s:
@@ -275,62 +276,8 @@ def _all_to_all_rate(level: Level, group: Group, members: Array) -> Any:
     six: 7/16. (Four peers are one hop away and three are two; all links evenly used would give 7/10.) On PCIe a ring
     has one path across each bridge in each direction, while here all cards meet at it."""
     if level.kind == "torus":
-        return _torus_all_to_all(level, group, members)
+        return torus_all_to_all(level, group, members)
     if level.kind == "host":
         return _rate(level, group, members) / level.oversubscription
     whole = (members == level.size) & (level.kind == "mesh")
     return _rate(level, group, members) / np.where(whole, level.oversubscription, 1.0)
-
-
-def _torus_parts(level: Level, group: Group) -> list[tuple[int, Array]]:
-    """(length, part of it that the group covers) for each dimension of the torus."""
-    parts = []
-    start = 1
-    for length in level.dims:
-        end = start * length
-        covered: Any = 1
-        for stride, degree in group.factors:
-            low = np.maximum(stride, start)
-            high = np.minimum(stride * degree, end)
-            covered = covered * np.maximum(high // low, 1)
-        parts.append((length, np.minimum(covered, length)))
-        start = end
-    return parts
-
-
-def _torus_ring(level: Level, group: Group) -> Array:
-    """A whole wrapped dimension gives a ring with links in both directions, a partial one a line that uses one; the
-    dimensions work on different shares of the data at once (Jouppi et al. 2023, TPU v4)."""
-    total: Any = 0.0
-    for length, part in _torus_parts(level, group):
-        whole = (part == length) & level.wrapped & (length > 2)
-        total = total + np.where(part > 1, np.where(whole, 2, 1) * level.link_bytes_per_s, 0.0)
-    return np.asarray(np.maximum(total, level.link_bytes_per_s))
-
-
-def _torus_all_to_all(level: Level, group: Group, members: Array) -> Array:
-    """The busiest link sets the pace. Routed one dimension after the other, all data that a rank sends (B, its own part
-    included) goes to evenly spread positions of each dimension, and the dimensions work at once.
-
-    A line of k: across the middle link every rank of one side sends B/k to each of the other: k²//4 · B/k. A ring:
-    from each rank k²//4 hops to all others, over two links per rank: half of that."""
-    per_byte: Any = 0.0
-    for length, part in _torus_parts(level, group):
-        whole = (part == length) & level.wrapped & (length > 2)
-        load = part * part // 4 / part / np.where(whole, 2, 1)
-        per_byte = np.maximum(per_byte, load / level.link_bytes_per_s)
-    per_byte_to_others = per_byte * members / np.maximum(members - 1, 1)
-    return np.asarray(level.efficiency / np.maximum(per_byte_to_others, 1 / level.bytes_per_s))
-
-
-def _torus_hops(level: Level, group: Group) -> Any:
-    """Links that a send to the next rank of the group passes in the dimension where it goes furthest, which is also how
-    many ranks share each of them when all send: s positions or back by the rest, min(s, length - s). Else one."""
-    hops: Any = 1
-    start = 1
-    for length in level.dims if level.kind == "torus" else ():
-        for stride, degree in group.factors:
-            step = stride // start % length
-            hops = np.maximum(hops, np.where(degree > 1, np.minimum(step, length - step), 1))
-        start *= length
-    return hops
