@@ -16,12 +16,12 @@ from meshwright.measure.peaks import memory_comparisons
 from meshwright.spec.errors import InputError
 from meshwright.spec.estimate import Estimate
 
-Progress = Callable[[int, int], None]
+Progress = Callable[[str], None]
 
 
 def compare(path: str | Path, progress: Progress | None = None) -> list[Comparison]:
-    """The metrics of every row of a file, measured and predicted, in the file's order. `progress` is told (rows done,
-    rows). Raises InputError for a file that can't be understood; a row that can't is a Comparison with a `reason`."""
+    """The metrics of every row of a file, measured and predicted, in the file's order. `progress` is told how many rows
+    are done. Raises InputError for a file that can't be understood; a row that can't is a Comparison with a `reason`."""
     return compare_rows(read_rows(path), progress)
 
 
@@ -31,10 +31,8 @@ def compare_rows(rows: Iterable[Row], progress: Progress | None = None) -> list[
     found: list[Comparison] = []
     for done, row in enumerate(every):
         if progress is not None and done % 20 == 0:
-            progress(done, len(every))
+            progress(f"predicting row {done + 1:,} of {len(every):,}")
         found += _comparisons(row)
-    if progress is not None:
-        progress(len(every), len(every))
     return found
 
 
