@@ -21,7 +21,8 @@ Progress = Callable[[str], None]
 
 def compare(path: str | Path, progress: Progress | None = None) -> list[Comparison]:
     """The metrics of every row of a file, measured and predicted, in the file's order. `progress` is told how many
-    rows are done. Raises InputError for a file that can't be understood; a row that can't is a Comparison with a `reason`."""
+    rows are done. Raises InputError for a file that can't be understood; a row that can't is a Comparison with a
+    `reason`."""
     return compare_rows(read_rows(path), progress)
 
 

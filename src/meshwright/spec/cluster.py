@@ -48,6 +48,8 @@ class Accelerator:
     inherits: str = ""
     year: int = 0
     source: str = ""
+    measured: str = ""
+    """What its efficiencies were fitted on, with the residual; written by the fit."""
     notes: tuple[str, ...] = ()
     library: str = ""
     """Collective library that drives its links, by its name in the catalog; empty: none is described."""
