@@ -19,6 +19,7 @@ from model_families import families_table
 from topologies import examples_table
 
 from meshwright.cli import app
+from meshwright.sources.attention_kernels import load_attention_kernel
 from meshwright.sources.catalog import entry_names
 from meshwright.sources.hardware_rows import catalog_rows
 from meshwright.sources.models import load_model_entry, model_names
@@ -90,7 +91,7 @@ def catalog_page() -> str:
     """Every entry of the catalog with its main figures and its source."""
     sections = ["# Catalog", "Each entry is one file; [how to add one](adding.md).", _models_section()]
     sections += [_hardware_section(kind, columns) for kind, columns in HARDWARE.items()]
-    return "\n\n".join([*sections, _software_section()]) + "\n"
+    return "\n\n".join([*sections, _software_section(), _kernel_section()]) + "\n"
 
 
 def _models_section() -> str:
@@ -119,8 +120,17 @@ def _hardware_section(kind: str, columns: tuple[Column, ...]) -> str:
 
 def _software_section() -> str:
     profiles = map(load_software, entry_names("software"))
-    rows = [[f"`{profile.name}`", _cell(profile.title), _cell(profile.source)] for profile in profiles]
-    return _grid("Software profiles", ["name", "", "source"], rows)
+    rows = [
+        [f"`{profile.name}`", _cell(profile.title), f"`{profile.attention.name}`", _cell(profile.source)]
+        for profile in profiles
+    ]
+    return _grid("Software profiles", ["name", "", "attention kernel", "source"], rows)
+
+
+def _kernel_section() -> str:
+    kernels = map(load_attention_kernel, entry_names("attention"))
+    rows = [[f"`{kernel.name}`", _cell(kernel.title), _cell(kernel.source)] for kernel in kernels]
+    return _grid("Attention kernels", ["name", "", "source"], rows)
 
 
 def _grid(title: str, header: list[str], rows: list[list[str]]) -> str:

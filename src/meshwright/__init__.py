@@ -195,7 +195,7 @@ def validate(
     `source` keeps to the rows of one source; `progress` is told what is being predicted. Raises InputError for a file
     that can't be read, and where no row can be predicted.
     """
-    from meshwright.measure.predict import compare  # type: ignore[import-not-found,unused-ignore]
+    from meshwright.measure.predict import compare
     from meshwright.measure.report import judged
 
     files = [paths] if isinstance(paths, str | Path) else list(paths)

@@ -17,13 +17,14 @@ from small_jobs import FIELDS, Everything, everything, job, plan_of
 from meshwright.choose.keeper import KEYS
 from meshwright.choose.search import Found, search
 from meshwright.cost.estimate import estimate
+from meshwright.spec.attention_kernel import UNFUSED as UNFUSED_KERNEL
 from meshwright.spec.plan import ORDERS, Plan
 from meshwright.spec.rules import Job
 
 UNEVEN = small.model(*[small.dense_layer(width) for width in (256, 2048, 256, 2048, 256, 2048, 256)])
 UNFUSED = small.replace(
     small.SOFTWARE,
-    attention_efficiency=None,
+    attention=UNFUSED_KERNEL,
     data_overlap=False,
     transfer_overlap=False,
     selective="attention",

@@ -48,7 +48,8 @@ def test_backward_costs_about_twice_forward() -> None:
     # two products of the forward's size (Narayanan et al. 2021, SC21, appendix)
     cluster = small.switches(1, 1, memory_bytes_per_s=1e14)
     alone = job(cluster=cluster)
-    software = replace(QUIET, matmul_rows_overhead=0.0, matmul_depth_overhead=0.0, attention_backward_ratio=2.0,
+    software = replace(QUIET, matmul_rows_overhead=0.0, matmul_depth_overhead=0.0,
+                       attention=replace(QUIET.attention, backward_ratio=2.0),
                        accumulation_bytes_per_parameter=0.0)  # fmt: skip
     found = layer_time(setting(Plan(), software, alone), LAYER)
     backward = seconds(found.input_gradient) + seconds(found.weight_gradient)

@@ -18,6 +18,7 @@ from meshwright.cost.stages import StageClass
 from meshwright.cost.states import states
 from meshwright.program.schedules import operations, rank_of_stage
 from meshwright.simulate.pipeline import replay, stage_durations
+from meshwright.spec.attention_kernel import UNFUSED
 from meshwright.spec.plan import RECOMPUTE, Plan
 from meshwright.spec.rules import Job
 
@@ -229,7 +230,7 @@ def test_a_layer_of_gpt_keeps_34_values_per_token_and_width() -> None:
     # Korthikanti et al. 2022, equation 1: s b h (34 + 5 a s / h) bytes with dropout and 16-bit activations; first
     # without dropout's masks of 1 byte (2 s b h and a s of the scores) and its output (2 a s of the scores)
     gpt = small.Layer(small.Attention(8, 8, 32), small.MLP(4 * small.HIDDEN, gated=False))
-    of_job = job(small.model(gpt, gpt), small.switches(1, 8), software=replace(SOFTWARE, attention_efficiency=None))
+    of_job = job(small.model(gpt, gpt), small.switches(1, 8), software=replace(SOFTWARE, attention=UNFUSED))
     setting = settled(of_job, Plan(micro_batch=2))
     sbh, scores = 2 * 128 * small.HIDDEN, 2 * 8 * 128 * 128
     assert float(layer_activation_bytes(setting, gpt, 0)) == (34 - 2) * sbh + (5 - 3) * scores
@@ -241,7 +242,7 @@ def test_tensor_ranks_keep_10_of_34_values_whole_without_sequence_parallelism() 
     # Korthikanti et al. 2022, equations 2 and 4: s b h (10 + 24/t) and s b h 34/t
     gpt = small.Layer(small.Attention(8, 8, 32), small.MLP(4 * small.HIDDEN, gated=False))
     model = replace(small.model(gpt, gpt), dropout=True)
-    of_job = job(model, small.switches(1, 8), software=replace(SOFTWARE, attention_efficiency=None))
+    of_job = job(model, small.switches(1, 8), software=replace(SOFTWARE, attention=UNFUSED))
     sbh, scores = 128 * small.HIDDEN, 8 * 128 * 128
     whole = float(layer_activation_bytes(settled(of_job, Plan(tp=4)), gpt, 0))
     split = float(layer_activation_bytes(settled(of_job, Plan(tp=4, sequence_parallel=True)), gpt, 0))

@@ -12,6 +12,7 @@ import numpy as np
 from meshwright.cost import training
 from meshwright.cost.states import states
 from meshwright.spec import rules
+from meshwright.spec.attention_kernel import AttentionKernel
 from meshwright.spec.cluster import Accelerator, Cluster, Level, NodeGroup
 from meshwright.spec.collectives import CollectiveLibrary, Protocol
 from meshwright.spec.layers import MLP, Attention, Layer
@@ -26,7 +27,7 @@ HIDDEN, HEADS, VOCAB = 256, 8, 2048
 
 SOFTWARE = Software(
     "plain",
-    attention_efficiency={"": 0.5},
+    attention=AttentionKernel("plain", efficiency={"": 0.5}),
     step_overhead_s=1e-4,
     launch_s_per_layer=2e-5,
     runtime_bytes=1 * MB,

@@ -12,6 +12,7 @@ from meshwright.sources.accelerators import GIB, KEYS, accelerator_content, acce
 from meshwright.sources.catalog import CATALOG, entry_names
 from meshwright.sources.fields import Fields
 from meshwright.sources.hardware_rows import catalog_rows
+from meshwright.spec.cluster import Accelerator
 from meshwright.spec.errors import InputError, UnknownName
 
 NAMES = """
@@ -119,11 +120,35 @@ def test_memory_bandwidths_are_the_published_ones() -> None:
 
 
 def test_a_relative_lends_its_matmul_shares_for_every_unit() -> None:
-    h100, h200 = load_accelerator("h100"), load_accelerator("h200")
-    assert h200.inherits == "h100"
-    assert h200.matmul_efficiency == h100.matmul_efficiency
+    h100, h800 = load_accelerator("h100"), load_accelerator("h800")
+    assert h800.inherits == "h100"
+    assert h800.matmul_efficiency == h100.matmul_efficiency
+    assert (h800.sustained, h800.memory_efficiency) == (h100.sustained, h100.memory_efficiency)
     heir = load_accelerator("5090")  # its relative has no fp8 unit: the share in 16 bits stands in
     assert heir.matmul_efficiency["fp8"] == load_accelerator(heir.inherits).matmul_efficiency["bf16"]
+
+
+def accelerator(**change: Any) -> Accelerator:
+    return accelerator_from(Fields("mine.yaml", GOOD | change, KEYS))
+
+
+def test_training_reaches_the_share_of_a_kernel_that_it_sustains() -> None:
+    assert accelerator().matmul_share("bf16") == 0.7
+    assert accelerator(sustained=0.8).matmul_share("bf16") == pytest.approx(0.56)
+
+
+def test_an_heir_keeps_its_own_share_of_power_and_borrows_the_kernels() -> None:
+    h100, slower = load_accelerator("h100"), load_accelerator("h100-96g")  # limited to 500 W of 700
+    assert slower.matmul_efficiency == h100.matmul_efficiency
+    assert slower.sustained == pytest.approx(h100.sustained * (500 / 700) ** 0.5, rel=1e-3)
+
+
+def test_shares_of_an_heirs_own_are_what_training_reaches() -> None:
+    """Files written before `sustained` had a key of its own."""
+    h100 = load_accelerator("h100")
+    own = accelerator(inherits="h100", peak_flops_per_s={"bf16": 3e14, "fp8": 6e14})
+    assert own.matmul_share("bf16") == 0.7
+    assert own.matmul_share("fp8") == pytest.approx(h100.matmul_share("fp8"))
 
 
 def test_a_wrong_name_brings_near_names() -> None:
@@ -164,6 +189,8 @@ GOOD: dict[str, Any] = {
         ({"peak_flops_per_s": {"bf16": float("inf")}}, r"peak_flops_per_s\.bf16 is inf"),
         ({"peak_flops_per_s": 3e14}, "peak_flops_per_s is 3e\\+?14|peak_flops_per_s is 300000000000000.0"),
         ({"matmul_efficiency": {"bf16": 70}}, r"matmul_efficiency\.bf16 is 70.*works is 1\.0"),
+        ({"sustained": 72}, r"sustained is 72.*works is 1\.0"),
+        ({"sustained": 0}, "sustained is 0, but it must be a share"),
         ({"matmul_efficiency": None}, "matmul_efficiency is missing"),
         ({"inherits": "h1000"}, "inherits is 'h1000', but it must be one of"),
         ({"memory": 80}, r"mine\.yaml: key 'memory' is not known; did you mean memory_gib"),

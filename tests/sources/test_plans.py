@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from meshwright.sources.attention_kernels import load_attention_kernel
 from meshwright.sources.clusters import load_cluster
 from meshwright.sources.models import load_model
 from meshwright.sources.plans import is_plan_file, load_plan, save_plan
@@ -96,6 +97,13 @@ def test_a_price_that_differs_from_the_catalogs_is_kept(tmp_path: Path) -> None:
 
 def test_software_of_ones_own_is_written_out(tmp_path: Path) -> None:
     own = replace(load_software("fsdp-2024"), name="ours", tensor_overlap=0.5, notes=("measured",))
+    save_plan(replace(made(), software=own), tmp_path / "plan.yaml")
+    assert load_plan(tmp_path / "plan.yaml").software == own
+
+
+def test_a_kernel_of_ones_own_is_written_out_with_its_software(tmp_path: Path) -> None:
+    kernel = replace(load_attention_kernel("cudnn"), efficiency={"hopper": 0.5, "": 0.3}, notes=("measured",))
+    own = replace(load_software("fsdp-2024"), name="ours", attention=kernel)
     save_plan(replace(made(), software=own), tmp_path / "plan.yaml")
     assert load_plan(tmp_path / "plan.yaml").software == own
 

@@ -50,7 +50,7 @@ def layer_activation_bytes(setting: Setting, layer: Layer, recompute: Any) -> Ar
     kept = inputs + heads + mixed + masks + routed + up * unit * widths
     everything = norms + kept + core + kernel + pointwise + activated * unit * widths
     if software.selective == "attention":
-        some = everything - kernel - (core if software.attention_efficiency is None else 0.0)
+        some = everything - kernel - (0.0 if software.attention.fused else core)
     elif software.selective == "alternate":
         # the layer's input, the core's output and every second matmul's output
         some = 2 * unit * h / sequence + kept / 2 + core + kernel
@@ -77,7 +77,7 @@ def _attention_bytes(setting: Setting, layer: Layer) -> tuple[Any, Any]:
     if attention.kind == "mla":
         sequence = np.where(plans.sequence_parallel, plans.tp, 1)
         heads = heads + unit * (attention.q_lora_rank + attention.kv_lora_rank + attention.rope_head_dim) / sequence
-    if setting.software.attention_efficiency is None:
+    if not setting.software.attention.fused:
         # the softmax's output; with dropout also its mask and the dropped scores
         return heads, share * setting.workload.seq_len * (2 * unit + 1 if setting.model.dropout else unit)
     return heads, 4.0 * share  # log-sum-exp per query and head

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from meshwright.program.traffic import local_tokens, shard_width
-from meshwright.spec.cluster import Accelerator, Cluster
+from meshwright.spec.cluster import Accelerator, Cluster, Waves
 from meshwright.spec.layers import Layer
 from meshwright.spec.linear import Linear
 from meshwright.spec.model import Model
@@ -41,8 +41,11 @@ class Device:
     host_bytes_per_s: float
     """What copies to and from host memory reach; infinite where there is no link, so that rules and not divisions
     refuse offload."""
+    host_overhead_factor: float
+    """The slowest host's, on the launch and step times of the software."""
     host_memory_bytes: float
     """Host memory that the rank's offloaded tensors may fill; infinite where it isn't known."""
+    waves: Waves | None = None
 
     @classmethod
     def of(cls, cluster: Cluster, software: Software, workload: Training) -> Device:
@@ -61,7 +64,9 @@ class Device:
             element_bytes=workload.activation_bytes,
             family=accelerator.family,
             host_bytes_per_s=accelerator.host_bytes_per_s * software.host_link_efficiency or float("inf"),
+            host_overhead_factor=max(group.host_overhead_factor for group in cluster.groups),
             host_memory_bytes=host_bytes * software.host_memory_share or float("inf"),
+            waves=accelerator.waves,
         )
 
 
@@ -93,11 +98,23 @@ def product_s(
     operand_bytes = device.element_bytes * copies * (rows * (inside + outside) + inside * outside)
     traffic_s = operand_bytes / device.bytes_per_s
 
-    def one(m: Any, k: Any) -> Array:
+    def one(m: Any, k: Any, n: Any) -> Array:
         shape = 1 + software.matmul_rows_overhead / m + software.matmul_depth_overhead / k
-        return np.asarray(np.maximum(flops_s * shape, traffic_s))
+        return np.asarray(np.maximum(flops_s * shape * last_wave(device.waves, m, n, copies), traffic_s))
 
-    return one(rows, inside), one(rows, outside), one(inside, rows)
+    return one(rows, inside, outside), one(rows, outside, inside), one(inside, rows, outside)
+
+
+def last_wave(waves: Waves | None, rows: Any, columns: Any, copies: Any = 1) -> Any:
+    """Time factor of a matmul with `rows` × `columns` outputs for the multiprocessors that its last wave of tiles
+    leaves idle, with the tile that loses least (wave quantisation: NVIDIA, Matrix Multiplication Background, 2023)."""
+    if waves is None:
+        return 1.0
+    busy: Any = 0.0
+    for height, width, rate in waves.tiles:
+        filled = np.ceil(rows / height) * np.ceil(columns / width) * copies / waves.multiprocessors
+        busy = np.maximum(busy, rate * filled / np.ceil(filled))
+    return 1 + waves.share * (1 / busy - 1)
 
 
 def casts_s(
@@ -146,19 +163,25 @@ def attention_core_s(
     heads = -(-attention.heads // plans.tp)
     width = attention.head_dim + attention.value_dim
     head_factor = software.misaligned_8_factor if attention.head_dim % 8 else 1.0
-    if software.attention_efficiency is None:
+    if not software.attention.fused:
         scores = tokens * heads * workload.seq_len
         arithmetic = (2.0 * scores * width + tokens * attention.index_flops(workload.seq_len)) / device.half_flops_per_s
-        traffic = scores * software.unfused_traffic_factor * device.element_bytes / 2 / device.bytes_per_s
-        forward = arithmetic + software.unfused_forward_bytes_per_score * traffic
-        backward = 2 * arithmetic + software.unfused_backward_bytes_per_score * traffic
+        traffic = scores * software.attention.traffic_factor * device.element_bytes / 2 / device.bytes_per_s
+        forward = arithmetic + software.attention.forward_bytes_per_score * traffic
+        backward = 2 * arithmetic + software.attention.backward_bytes_per_score * traffic
         return np.asarray(forward * head_factor), np.asarray(backward * head_factor)
+    kernel = software.attention
     flops = 2.0 * tokens * heads * width * attention.mean_keys(workload.seq_len)
     flops = flops + tokens * attention.index_flops(workload.seq_len)
-    rate = device.half_peak_flops_per_s * software.attention_share(device.family)
+    rate = device.half_peak_flops_per_s * kernel.share(device.family, width / 2)
+    forward = flops / rate
+    if kernel.operand_traffic:
+        pairs = heads + (heads if attention.kind == "mla" else -(-attention.kv_heads // plans.tp))
+        operand_bytes = device.element_bytes * tokens * pairs * width
+        forward = forward + kernel.operand_traffic * operand_bytes / device.bytes_per_s
     chunks = software.context_attention_factor if software.context_parallel == "ring" else 1.0
-    forward = flops / rate * head_factor * np.where(plans.cp > 1, chunks, 1.0)
-    return np.asarray(forward), np.asarray(forward * software.attention_backward_ratio)
+    forward = forward * head_factor * np.where(plans.cp > 1, chunks, 1.0)
+    return np.asarray(forward), np.asarray(forward * kernel.backward_ratio)
 
 
 def elementwise_s(

@@ -31,8 +31,8 @@ def mixer_core_s(
     rate = device.vector_flops_per_s
     if mixer.on_matrix_units:
         rate = device.half_flops_per_s
-        if software.attention_efficiency is not None:
-            rate = device.half_peak_flops_per_s * software.attention_share(device.family)
+        if software.attention.fused:
+            rate = device.half_peak_flops_per_s * software.attention.share(device.family)
     share = tokens * np.ceil(mixer.heads / plans.tp) / mixer.heads
     arithmetic = share * mixer.core_flops / rate
     traffic = share * mixer.core_elements * device.element_bytes / device.bytes_per_s

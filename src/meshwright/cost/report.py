@@ -75,7 +75,7 @@ def traffic_of(
 
 def _wire_bytes(collective: str, payload_bytes: float, group_size: int) -> float:
     """Bytes that a rank sends for one call."""
-    if collective == "send":
+    if collective in ("send", "reduce", "broadcast"):
         return payload_bytes
     return _ROUNDS[collective] * (group_size - 1) / group_size * payload_bytes
 
@@ -114,15 +114,18 @@ def _data_calls(setting: Setting, step: Base) -> Iterator[_Counted]:
     first = step.classes[0]
     embedding, head, table = (float(count) for count in end_parameters(model, setting.software, plans))
     both = model.tied_embeddings and float(np.asarray(first.embedding) * first.head) > 0
-    pieces: list[tuple[float, float, float]] = []
+    pieces: list[tuple[float, float, float, int]] = []
     for layer, layers in zip(model.kinds, first.layers, strict=True):
         dense_count, expert_count = layer_parameters(model, layer, plans)
-        pieces.append((float(layers), float(dense_count), float(expert_count)))
+        tensors = len(layer.linears(model.hidden))
+        pieces.append((float(layers), float(dense_count), float(expert_count), tensors))
     head -= table if both else 0.0
-    pieces += [(float(first.embedding), embedding, 0.0), (float(first.head), head, 0.0)]
-    for held, dense, expert in pieces:
+    pieces += [(float(first.embedding), embedding, 0.0, 1), (float(first.head), head, 0.0, 1)]
+    for held, dense, expert, tensors in pieces:
         yield from _counted(
-            traffic.data_calls(setting.software, setting.workload, plans, np.asarray(dense), np.asarray(expert)),
+            traffic.data_calls(
+                setting.software, setting.workload, plans, np.asarray(dense), np.asarray(expert), tensors=tensors
+            ),
             held,
         )
 

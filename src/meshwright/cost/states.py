@@ -82,7 +82,10 @@ def states(setting: Setting) -> States:
     """States of every piece under the plans' sharding."""
     model, software, plans = setting.model, setting.software, setting.plans
     kept = _kept_gathered(software, plans)
-    layers = tuple(_piece(setting, kept, *layer_parameters(model, layer, plans)) for layer in model.kinds)
+    layers = tuple(
+        _piece(setting, kept, *layer_parameters(model, layer, plans), len(layer.linears(model.hidden)))
+        for layer in model.kinds
+    )
     embedding, head, table = end_parameters(model, software, plans)
     sizes = state_bytes(software, setting.workload)
     layer = largest([piece.parameters for piece in layers])
@@ -125,7 +128,7 @@ def _gathers(plans: PlanTable) -> Array:
     return np.asarray((plans.sharding == SHARD_PARAMETERS) & (plans.shard_group > 1))
 
 
-def _piece(setting: Setting, gathered: _Kept, dense: Any, expert: Any) -> Piece:
+def _piece(setting: Setting, gathered: _Kept, dense: Any, expert: Any, tensors: int = 1) -> Piece:
     software, plans, workload = setting.software, setting.plans, setting.workload
     sizes = state_bytes(software, workload)
     group, expert_group = plans.shard_group, expert_shard_group(plans)
@@ -141,7 +144,7 @@ def _piece(setting: Setting, gathered: _Kept, dense: Any, expert: Any) -> Piece:
     # a weight that is its own master is read and written like one
     master = OPTIMIZERS[workload.optimizer].master_bytes
     traffic_bytes = owned * (sizes.gradient + 2 * (master + sizes.moment) + workload.weight_bytes)
-    once_s, micro_batch_s = _communication_s(setting, np.asarray(dense), np.asarray(expert))
+    once_s, micro_batch_s = _communication_s(setting, np.asarray(dense), np.asarray(expert), tensors)
     whole = dense + expert
     moved = owned * (sizes.gradient + workload.weight_bytes)
     return Piece(
@@ -161,14 +164,16 @@ def _piece(setting: Setting, gathered: _Kept, dense: Any, expert: Any) -> Piece:
     )
 
 
-def _communication_s(setting: Setting, dense: Array, expert: Array) -> tuple[Any, Any]:
+def _communication_s(setting: Setting, dense: Array, expert: Array, tensors: int) -> tuple[Any, Any]:
     """(seconds once a step, seconds for each micro-batch) of a piece's data-parallel communication. Apart, neither
     depends on the micro-batch, so that a search prices them once for all of its sizes."""
     arguments = (setting.software, setting.workload, setting.plans, dense, expert)
     once_s: Any = 0.0
     micro_batch_s: Any = 0.0
     pairs = zip(
-        traffic.data_calls(*arguments, micro_batches=0), traffic.data_calls(*arguments, micro_batches=1), strict=True
+        traffic.data_calls(*arguments, micro_batches=0, tensors=tensors),
+        traffic.data_calls(*arguments, micro_batches=1, tensors=tensors),
+        strict=True,
     )
     for none, one in pairs:
         seconds = setting.call_s(one) if np.any(one.count) else 0.0

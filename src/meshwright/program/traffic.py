@@ -27,7 +27,7 @@ from meshwright.spec.plan import (
 from meshwright.spec.software import Software, state_bytes
 from meshwright.spec.workload import Training
 
-Collective = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"]
+Collective = Literal["all_reduce", "all_gather", "reduce_scatter", "reduce", "broadcast", "all_to_all", "send"]
 Phase = Literal["forward", "backward", "step"]
 
 
@@ -206,18 +206,21 @@ def data_calls(
     parameters: Array,
     expert_parameters: Array,
     micro_batches: Any = None,
+    tensors: int = 1,
 ) -> tuple[Call, ...]:
     """Data parallel: gradients of one piece of the model summed over dp × cp, and its sharded states gathered (ZeRO,
     Rajbhandari et al. 2020; FSDP, Zhao et al. 2023).
 
     `parameters` and `expert_parameters` are what the piece (a layer, the embedding, the head) holds on one rank after
     tensor and expert parallelism. With a shard group smaller than dp × cp, gradients are scattered inside it and the
-    shards summed across groups (HSDP). `micro_batches` stands in for the plans' own number.
+    shards summed across groups (HSDP). `micro_batches` stands in for the plans' own number. `tensors` is the number of
+    matrices in the piece: where each belongs to one rank whole, it is reduced to and broadcast from its owner alone.
     """
     m = num_micro_batches(workload, plans) if micro_batches is None else micro_batches
     sharding = plans.sharding
     sharded = sharding >= SHARD_OPTIMIZER
     whole = sharding == SHARD_PARAMETERS
+    flat = sharded & (whole | (not software.shards_whole_tensors))
     resharded = ~stays_gathered(software, plans)
     scatters = np.where((sharding >= SHARD_GRADIENTS) & software.reduces_per_micro_batch & resharded, m, 1)
     gathers = np.where(whole & software.gathers_per_micro_batch & resharded, m, 1) * np.where(
@@ -234,10 +237,17 @@ def data_calls(
         gradient = held * sizes.reduce
         calls += [
             Call("dp", "all_reduce", everyone, gradient, np.where(sharded, 0, 1), "step", "gradients"),
-            Call("dp", "reduce_scatter", shard, gradient, np.where(sharded, scatters, 0), "step", "gradients"),
+            Call("dp", "reduce_scatter", shard, gradient, np.where(flat, scatters, 0), "step", "gradients"),
             Call("dp", "all_reduce", replicate, gradient / group, np.where(sharded, 1, 0), "step", "gradient shards"),
-            Call("dp", "all_gather", shard, held * sizes.gather, np.where(sharded, gathers, 0), "step", "parameters"),
+            Call("dp", "all_gather", shard, held * sizes.gather, np.where(flat, gathers, 0), "step", "parameters"),
         ]
+        if software.shards_whole_tensors:
+            owned = np.where(sharded & ~flat, tensors, 0)
+            weight = held * sizes.gather
+            calls += [
+                Call("dp", "reduce", shard, gradient / tensors, owned * scatters, "step", "gradients"),
+                Call("dp", "broadcast", shard, weight / tensors, owned * gathers, "step", "parameters"),
+            ]
     return tuple(calls)
 
 

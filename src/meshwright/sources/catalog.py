@@ -22,8 +22,10 @@ KINDS = {
     "clusters": "cluster",
     "fabrics": "fabric",
     "software": "software profile",
+    "attention": "attention kernel",
     "collectives": "collective library",
     "paths": "path through a host",
+    "links": "family of links",
 }
 """Each folder of the catalog and what one entry of it is called."""
 

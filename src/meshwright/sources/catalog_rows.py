@@ -48,7 +48,7 @@ def _software_row(name: str) -> dict[str, Any]:
         "name": software.name,
         "title": software.title,
         "year": software.year,
-        "attention": software.attention,
+        "attention": software.attention.name,
         "schedules": list(software.schedules) or None,
         "source": software.source,
     }

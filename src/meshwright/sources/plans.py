@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from meshwright.sources import checks
+from meshwright.sources.attention_kernels import attention_kernel_content
 from meshwright.sources.catalog import read_yaml, yaml_text
 from meshwright.sources.cluster_files import cluster_content, cluster_from
 from meshwright.sources.clusters import load_cluster
@@ -34,8 +35,9 @@ from meshwright.sources.plan_fields import (
     plan_field,
     plan_from,
 )
-from meshwright.sources.software import load_software, software_from
+from meshwright.sources.software import PROFILE_KEYS, load_software, software_from
 from meshwright.sources.whole_files import write_whole
+from meshwright.spec.attention_kernel import AttentionKernel
 from meshwright.spec.cluster import Cluster
 from meshwright.spec.errors import InputError, MeshwrightError
 from meshwright.spec.estimate import Estimate
@@ -195,7 +197,7 @@ def _cluster(content: Fields) -> tuple[Cluster, str]:
 def _software(content: Fields) -> tuple[Software, str]:
     value = content.raw("software", "a name such as current, or a profile written out")
     if isinstance(value, dict):
-        content.inner("software", [item.name for item in fields(Software)])
+        content.inner("software", PROFILE_KEYS)
         return software_from({"name": "written out", **value}, f"{content.where}: software"), ""
     text = content.text("software")
     try:
@@ -283,6 +285,8 @@ def _software_entry(software: Software) -> Any:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, AttentionKernel):
+        return attention_kernel_content(value)
     if isinstance(value, Mapping):
         return dict(value)
     return list(value) if isinstance(value, tuple) else value

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from meshwright.sources.attention_kernels import INLINE, profile_kernel
 from meshwright.sources.catalog import load_entry, read_yaml
 from meshwright.spec.errors import InputError, near_names
 from meshwright.spec.plan import SCHEDULES, SHARDING
@@ -36,6 +37,9 @@ def _catalog_software(name: str) -> Software:
 
 
 _KNOWN = {field.name: field for field in fields(Software)}
+KERNEL_KEYS = ("attention", *INLINE)
+PROFILE_KEYS = tuple(dict.fromkeys((*_KNOWN, *KERNEL_KEYS)))
+"""Keys of a profile."""
 _CHOICES: dict[str, tuple[str, ...]] = {
     "pipeline_sharding": SHARDING,
     "context_parallel": ("ring", "gather"),
@@ -54,12 +58,13 @@ _SHARES = (
 
 
 def software_from(entry: Mapping[str, Any], where: str) -> Software:
-    values: dict[str, Any] = {}
+    values: dict[str, Any] = {"attention": profile_kernel(entry, where, Software.attention)}
     for key, value in entry.items():
-        if key not in _KNOWN:
-            near = near_names(key, _KNOWN)
+        if key not in PROFILE_KEYS:
+            near = near_names(key, PROFILE_KEYS)
             raise InputError(f"unknown key {key!r}", where, f"did you mean {near[0]}?" if near else "")
-        values[key] = _checked(key, value, where)
+        if key not in KERNEL_KEYS:
+            values[key] = _checked(key, value, where)
     return Software(**values)
 
 
@@ -70,24 +75,13 @@ def _checked(key: str, value: Any, where: str) -> Any:
         if value not in _CHOICES[key]:
             raise InputError(f"{key} is {value!r}", where, f"use one of {', '.join(_CHOICES[key])}")
         return value
-    if key == "attention_efficiency":
-        if (
-            not isinstance(value, Mapping)
-            or "" not in value
-            or not all(_positive(share, 1) for share in value.values())
-        ):
-            raise InputError(
-                f"{key} must map accelerator families to shares of the peak above 0 and up to 1, with '' for any other",
-                where,
-            )
-        return {str(family): float(share) for family, share in value.items()}
     if key == "schedules":
         unknown = [name for name in value if name not in SCHEDULES] if isinstance(value, list) else [value]
         if unknown:
             raise InputError(f"schedules holds {unknown[0]!r}", where, f"use a list of {', '.join(SCHEDULES)}")
         return tuple(value)
-    if key == "notes":
-        return tuple(str(note) for note in value)
+    if key in ("notes", "frameworks"):
+        return tuple(str(each) for each in value) if isinstance(value, list) else (str(value),)
     if isinstance(default, bool):
         if not isinstance(value, bool):
             raise InputError(f"{key} is {value!r}; it must be true or false", where)
@@ -103,7 +97,3 @@ def _checked(key: str, value: Any, where: str) -> Any:
     if default is MISSING or isinstance(default, str):
         return str(value)
     return value
-
-
-def _positive(value: Any, most: float) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= most

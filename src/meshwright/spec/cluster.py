@@ -14,11 +14,23 @@ LevelKind = Literal["switch", "mesh", "bridge", "torus", "host", "fabric"]
 
 
 @dataclass(frozen=True)
+class Waves:
+    """How a matmul's output tiles fall on the multiprocessors: `multiprocessors` of them compute one tile each, and the
+    last wave leaves some idle. Kernels that split tiles or keep running through them lose only `share` of that."""
+
+    multiprocessors: int
+    tiles: tuple[tuple[int, int, float], ...]
+    """(rows, columns, rate over that of the largest) of the tiles that the library chooses from."""
+    share: float = 1.0
+
+
+@dataclass(frozen=True)
 class Accelerator:
     """One device. Peaks are dense FLOP/s (never the figure with sparsity), memory is what the driver shows.
 
-    `matmul_efficiency` per dtype is the share of the peak that large, aligned matmuls reach; `inherits` names the
-    relative whose measured efficiencies stand in where none were measured.
+    `matmul_efficiency` per dtype is the share of the peak that large, aligned matmuls reach one at a time, `sustained`
+    the share of that which they keep through a training step (power and clocks); `inherits` names the relative whose
+    measured efficiencies stand in where none were measured.
     """
 
     name: str
@@ -26,6 +38,7 @@ class Accelerator:
     memory_bytes: float
     memory_bytes_per_s: float
     matmul_efficiency: Mapping[str, float]
+    sustained: float = 1.0
     memory_efficiency: float = 0.85
     host_bytes_per_s: float = 0.0
     """Link to host memory, per accelerator and direction."""
@@ -35,6 +48,8 @@ class Accelerator:
     inherits: str = ""
     year: int = 0
     source: str = ""
+    measured: str = ""
+    """What its efficiencies were fitted on, with the residual; written by the fit."""
     notes: tuple[str, ...] = ()
     library: str = ""
     """Collective library that drives its links, by its name in the catalog; empty: none is described."""
@@ -44,15 +59,18 @@ class Accelerator:
     """One such link, one direction."""
     peer_to_peer: bool = True
     """Whether the driver copies between two devices over PCIe without going through host memory."""
+    waves: Waves | None = None
+    """None: no loss in the last wave is known."""
 
     def peak(self, dtype: str) -> float:
         """Dense peak FLOP/s for `dtype`; KeyError where the device has no such unit."""
         return self.peak_flops_per_s[dtype]
 
     def matmul_share(self, dtype: str) -> float:
-        """Share of the peak that matmuls reach; 16 bits stand in where the dtype has no figure of its own."""
+        """Share of the peak that large matmuls reach while training; 16 bits stand in where the dtype has no figure of
+        its own."""
         table = self.matmul_efficiency
-        return table.get(dtype, table.get("bf16", table.get("fp16", next(iter(table.values())))))
+        return self.sustained * table.get(dtype, table.get("bf16", table.get("fp16", next(iter(table.values())))))
 
     def unit(self, dtype: str) -> str:
         """The unit that runs matmuls of `dtype`: tf32 for fp32 where there is one. KeyError where the device has
@@ -93,7 +111,8 @@ class Level:
     port_bytes_per_s: float = 0.0
     oversubscription: float = 1.0
     """Fabric: how many times the ports exceed what the switches carry. Mesh: how many times the links exceed what an
-    all-to-all over the whole mesh can use of them, where some peers have no link of their own."""
+    all-to-all over the whole mesh can use of them, where some peers have no link of their own. Host: how many times
+    the cards' slots exceed what the paths carry when each card sends to every other."""
     in_switch_reduction: bool = False
     """NVLink SHARP or InfiniBand SHARP: the switch adds, each rank sends its data once."""
     efficiency: float = 1.0
@@ -104,6 +123,11 @@ class Level:
     source: str = ""
     in_switch_bandwidth_share: float = 0.0
     """Share of `bytes_per_s` that a reduction in this switch reaches; 0: the collective library's own figure."""
+    local_bytes_per_s: float = 0.0
+    """How fast a rank copies its own n-th of the data between its buffers, which a collective does once beside its
+    transfers (the first and last step of NCCL's ring and all-to-all kernels); 0: at no cost."""
+    start_s: float = 0.0
+    """What starting a collective takes on this hardware beyond the library's own base latency."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +138,9 @@ class NodeGroup:
     nodes: int
     accelerators_per_node: int
     host_memory_bytes: float = 0.0
+    host_overhead_factor: float = 1.0
+    """Time of its processors to launch kernels and step the optimizer, over what software profiles say of a usual
+    server."""
 
     @property
     def accelerators(self) -> int:
@@ -230,6 +257,7 @@ def weakest(accelerators: Sequence[Accelerator]) -> Accelerator:
         name="+".join(dict.fromkeys(each.name for each in accelerators)),
         peak_flops_per_s={dtype: each.peak_flops_per_s[dtype] for dtype, each in slowest.items()},
         matmul_efficiency={dtype: each.matmul_share(dtype) for dtype, each in slowest.items()},
+        sustained=1.0,
         memory_bytes=min(each.memory_bytes for each in accelerators),
         memory_bytes_per_s=streaming.memory_bytes_per_s,
         memory_efficiency=streaming.memory_efficiency,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from meshwright.spec.attention_kernel import UNFUSED, AttentionKernel
 from meshwright.spec.workload import OPTIMIZERS, Training
 
 
@@ -16,16 +16,10 @@ class Software:
     name: str
     title: str = ""
     year: int = 0
+    frameworks: tuple[str, ...] = ()
+    """Words by which a table of measurements names the framework."""
     # -- kernels
-    attention: str = "flash2"
-    attention_efficiency: Mapping[str, float] | None = None
-    """Share of the dense 16-bit peak that the fused attention kernel reaches on the pairs it must compute, by
-    accelerator family ("" for any other). None: the kernel is unfused and bound by memory."""
-    attention_backward_ratio: float = 2.5
-    """Backward FLOPs of the attention core over its forward ones (2.5 where scores are recomputed, 2 where kept)."""
-    unfused_forward_bytes_per_score: float = 13.0
-    unfused_backward_bytes_per_score: float = 19.0
-    unfused_traffic_factor: float = 0.793
+    attention: AttentionKernel = UNFUSED
     elementwise_factor: float = 1.0
     """Memory traffic of norms, activations, rotary and residuals over the least a fused implementation needs."""
     elementwise_backward_ratio: float = 1.6
@@ -79,6 +73,9 @@ class Software:
     micro-batch to the last (torch pipelining over FSDP2)."""
     reduces_per_micro_batch: bool = True
     """Sharded gradients are reduce-scattered after every micro-batch; otherwise once a step."""
+    shards_whole_tensors: bool = False
+    """A sharded optimizer state belongs to one rank a whole tensor, so that each gradient is reduced to its owner and
+    each weight broadcast from it; otherwise flat buffers are scattered and gathered."""
     gradient_reduce_bytes: float = 4.0
     """Bytes per gradient element on the wire."""
     parameter_gather_bytes: float = 2.0
@@ -99,6 +96,9 @@ class Software:
     separate_master: bool = True
     """16-bit weights beside the fp32 master copy (Megatron, ZeRO). False: the fp32 copy is the weight and 16-bit shards
     exist only while gathered (FSDP2)."""
+    master_remainders: bool = False
+    """Beside bf16 weights only the 16 bits are kept that make an fp32 master of them (apex, precision-aware
+    optimizers)."""
     selective: Literal["attention", "elementwise", "alternate"] = "elementwise"
     """What `recompute: selective` runs again: the attention core, everything that isn't a matmul, or that and every
     second matmul (torchtitan)."""
@@ -118,6 +118,12 @@ class Software:
     """The vocabulary is padded to a multiple of this × tp."""
     schedules: tuple[str, ...] = ()
     """Schedules the framework has; empty: all."""
+    sequence_parallel: bool = True
+    """Whether the framework has sequence parallelism beside tensor parallelism."""
+    micro_batches_per_stage: int = 0
+    """Micro-batches per pipeline stage that the framework runs unless it is told; 0: it must be told."""
+    interleaved_stages: int = 0
+    """Virtual stages of its interleaved schedule unless it is told; 0: it must be told."""
     pipeline_sharding: str = "parameters"
     """The furthest that data-parallel states can be sharded together with pipeline parallelism."""
     range_low: float = 0.15
@@ -125,13 +131,6 @@ class Software:
     """The step time's honest range around the prediction, as shares of it."""
     source: str = ""
     notes: tuple[str, ...] = ()
-
-    def attention_share(self, family: str) -> float:
-        """Efficiency of the fused attention kernel on an accelerator family."""
-        if self.attention_efficiency is None:
-            raise ValueError(f"software {self.name}: attention is unfused and has no efficiency")
-        table = self.attention_efficiency
-        return table.get(family, table[""])
 
 
 class StateBytes(NamedTuple):
@@ -168,10 +167,13 @@ def state_bytes(software: Software, workload: Training) -> StateBytes:
             reduce=max(4.0, software.gradient_reduce_bytes),
         )
     separate = software.separate_master or not state.master_bytes
+    master = state.master_bytes
+    if software.master_remainders and master and workload.dtype != "fp16":
+        master -= workload.weight_bytes
     return StateBytes(
         weight=workload.weight_bytes if separate else state.master_bytes,
         gradient=software.gradient_bytes,
-        master=state.master_bytes if separate else 0,
+        master=master if separate else 0,
         moment=state.moment_bytes,
         gather=software.parameter_gather_bytes,
         reduce=software.gradient_reduce_bytes,
