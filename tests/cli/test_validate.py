@@ -68,8 +68,30 @@ def test_the_rows_are_written_with_the_columns_of_the_contract(run) -> None:
     assert float(mine["error"]) == pytest.approx(float(mine["predicted"]) / float(mine["measured"]) - 1, abs=1e-6)
     assert mine["reason"] == ""
     assert odd["predicted"] == odd["low"] == odd["high"] == odd["error"] == ""
-    assert odd["reason"]
+    assert "nobody-knows-13b" in odd["reason"]
     assert float(odd["measured"]) == 1.5
+
+
+def test_rows_that_cannot_be_predicted_lower_the_coverage(answer) -> None:
+    """Their measured value needs no prediction to be read, whether it is a time or a rate."""
+    rate = {"model": "nobody-knows-13b", "step_time_s": "", "tokens_per_s_per_gpu": "1000"}
+    file = write({}, {"row_id": "b", "model": "nobody-knows-13b"}, {"row_id": "c", **rate})
+    document = answer(f"validate {file}")
+    assert document["step_time"]["all_rows"]["coverage"] == pytest.approx(1 / 3)
+    assert [(row["metric"], row["measured"]) for row in document["comparisons"][1:]] == [
+        ("step_time_s", 1.5), ("tokens_per_s_per_gpu", 1000)
+    ]  # fmt: skip
+
+
+def test_names_of_any_length_and_content_stay_in_the_table(run) -> None:
+    file = write({"source_id": "s" * 300, "row_id": "[red]r[/red]"}, {"source_id": "two [bold]", "flags": "[/]"})
+    for width in (80, 140):
+        done = run(f"validate {file}", width)
+        assert done.exit_code == 0, done.output
+        assert max(map(len, done.stdout.splitlines())) <= width
+        assert done.stdout.replace("\n", "").replace(" ", "").count("s" * 40)
+        assert "[red]r[/red]" in done.stdout
+        assert "two [bold]" in done.stdout
 
 
 def test_every_row_is_answered_for(run) -> None:
@@ -132,6 +154,7 @@ BAD = [
     ("huge.csv", "validate huge.csv", ["huge.csv"]),
     ("other.csv", "validate other.csv", ["other.csv"]),
     ("runs.csv", "validate runs.csv absent.csv", ["absent.csv"]),
+    ("runs.csv", "validate runs.csv runs.csv", ["runs.csv", "named twice"]),
     ("runs.csv", "validate runs.csv --out .", ["--out is '.'", "folder"]),
     ("runs.csv", "validate runs.csv --out absent/rows.csv", ["--out is 'absent/rows.csv'", "no folder"]),
     ("runs.csv", "validate runs.csv --source ''", ["source"]),
