@@ -118,8 +118,15 @@ def test_the_document_holds_the_same_figures_in_si_units(validation: Validation)
 def test_the_error_of_a_rate_is_also_given_as_that_of_the_time() -> None:
     document = validation_document(judged([rated(1000, 1250)], ["file.csv"]))
     (row,) = document["comparisons"]
+    assert row["metric"] == "tokens_per_s_per_gpu"
     assert row["error"] == pytest.approx(0.25)
     assert row["step_time_error"] == pytest.approx(-0.2)
+
+
+def test_any_memory_is_in_bytes() -> None:
+    states = replace(sized(2, 3), metric="model_states_gib")
+    row = validation_document(judged([states], ["file.csv"]))["comparisons"][0]
+    assert (row["metric"], row["measured"], row["step_time_error"]) == ("model_states_bytes", 2 * 2**30, None)
 
 
 def test_the_rows_have_the_columns_of_the_contract(validation: Validation) -> None:

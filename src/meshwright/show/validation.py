@@ -198,7 +198,8 @@ def worst_table(comparisons: Sequence[Comparison], width: int) -> Table:
     sheets = [sheet]
     for title in ("model", "source"):
         sheets.append(sheets[-1].without(title))
-    return fitted(width, [*sheets, sheets[-1].wrapping("layout")])
+    roomy = [each for each in sheets if each.width(_CLEAR_GAP) <= width]
+    return fitted(width, [*roomy, sheets[-1].wrapping("layout")])
 
 
 def _worst_cells(each: Comparison) -> tuple[str, ...]:
