@@ -199,7 +199,7 @@ def validate(
     `source` keeps to the rows of one source; `progress` is told what is being predicted. Raises InputError for a file
     that can't be read, and where no row can be predicted.
     """
-    from meshwright.measure.predict import compare  # type: ignore[import-not-found,unused-ignore]
+    from meshwright.measure.predict import compare
     from meshwright.measure.report import judged
 
     files = [paths] if isinstance(paths, str | Path) else list(paths)
@@ -212,7 +212,7 @@ def calibrate(
     software: Software | str | None = None,
     *,
     source: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[str], None] | None = None,
 ) -> Calibration:
     """Fit the constants of a cluster to runs that were measured on it, all or a part of it: matmul and memory
     efficiency, the efficiency of each link, the speed of the hosts. `save_cluster` writes the `cluster` of the result.

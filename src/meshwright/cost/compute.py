@@ -170,12 +170,18 @@ def attention_core_s(
         forward = arithmetic + software.attention.forward_bytes_per_score * traffic
         backward = 2 * arithmetic + software.attention.backward_bytes_per_score * traffic
         return np.asarray(forward * head_factor), np.asarray(backward * head_factor)
+    kernel = software.attention
     flops = 2.0 * tokens * heads * width * attention.mean_keys(workload.seq_len)
     flops = flops + tokens * attention.index_flops(workload.seq_len)
-    rate = device.half_peak_flops_per_s * software.attention.share(device.family)
+    rate = device.half_peak_flops_per_s * kernel.share(device.family, width / 2)
+    forward = flops / rate
+    if kernel.operand_traffic:
+        pairs = heads + (heads if attention.kind == "mla" else -(-attention.kv_heads // plans.tp))
+        operand_bytes = device.element_bytes * tokens * pairs * width
+        forward = forward + kernel.operand_traffic * operand_bytes / device.bytes_per_s
     chunks = software.context_attention_factor if software.context_parallel == "ring" else 1.0
-    forward = flops / rate * head_factor * np.where(plans.cp > 1, chunks, 1.0)
-    return np.asarray(forward), np.asarray(forward * software.attention.backward_ratio)
+    forward = forward * head_factor * np.where(plans.cp > 1, chunks, 1.0)
+    return np.asarray(forward), np.asarray(forward * kernel.backward_ratio)
 
 
 def elementwise_s(

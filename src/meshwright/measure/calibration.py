@@ -91,7 +91,7 @@ def calibrate(
     cluster: Cluster,
     software: Software | None = None,
     source: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[str], None] | None = None,
 ) -> Calibration:
     """Fit the constants of `cluster` that the runs in the files, measured on it, can tell.
 

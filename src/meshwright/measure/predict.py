@@ -18,7 +18,7 @@ from meshwright.spec.errors import InputError
 from meshwright.spec.estimate import Estimate
 from meshwright.spec.software import Software
 
-Progress = Callable[[int, int], None]
+Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,9 @@ class Given:
 
 
 def compare(path: str | Path, progress: Progress | None = None, given: Given | None = None) -> list[Comparison]:
-    """The metrics of every row of a file, measured and predicted, in the file's order. `progress` is told (rows done,
-    rows). Raises InputError for a file that can't be understood; a row that can't is a Comparison with a `reason`."""
+    """The metrics of every row of a file, measured and predicted, in the file's order. `progress` is told how many
+    rows are done. Raises InputError for a file that can't be understood; a row that can't is a Comparison with a
+    `reason`."""
     return compare_rows(read_rows(path), progress, given)
 
 
@@ -41,10 +42,8 @@ def compare_rows(rows: Iterable[Row], progress: Progress | None = None, given: G
     found: list[Comparison] = []
     for done, row in enumerate(every):
         if progress is not None and done % 20 == 0:
-            progress(done, len(every))
+            progress(f"predicting row {done + 1:,} of {len(every):,}")
         found += _comparisons(row, given or Given())
-    if progress is not None:
-        progress(len(every), len(every))
     return found
 
 
