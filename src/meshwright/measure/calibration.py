@@ -189,10 +189,8 @@ def _jobs(runs: Sequence[Run]) -> list[Hashable]:
 
 
 def _weights(jobs: Sequence[Hashable]) -> Array:
-    """Each job counts once, and n jobs as √n independent ones: what a model has wrong of one it often has wrong of
-    the next as well."""
-    repeated = np.array([1 / jobs.count(job) for job in jobs])
-    return np.asarray(repeated / np.sqrt(len(set(jobs))))
+    """Each job counts once, however often it was measured: what is predicted wrong of it is so every time."""
+    return np.array([1 / jobs.count(job) for job in jobs])
 
 
 def _folds(runs: Sequence[Run], jobs: Sequence[Hashable]) -> list[Hashable]:
