@@ -12,9 +12,10 @@ from meshwright.measure.calibrated_cluster import calibrated_cluster
 from meshwright.measure.comparison import PEAK, STEP_TIME, Comparison
 from meshwright.measure.constants import Constant
 from meshwright.measure.errors import Errors, errors
+from meshwright.measure.files import read_rows
 from meshwright.measure.fit import Fitted, fit
 from meshwright.measure.folds import by_number, cross_validate
-from meshwright.measure.predict import Given, compare
+from meshwright.measure.predict import Given, compare_rows
 from meshwright.measure.repricing import Run
 from meshwright.measure.user_constants import user_constants
 from meshwright.spec.cluster import Cluster
@@ -98,15 +99,14 @@ def calibrate(
     `software` stands for what the rows say of their framework; `source` keeps to the rows of one source. Raises
     InputError for a file that can't be read, and where no run can be used.
     """
-    given = Given(cluster, software)
-    found = [each for path in paths for each in compare(path, progress, given)]
     files = tuple(str(path) for path in paths)
+    rows = [row for path in paths for row in read_rows(path)]
     if source is not None:
-        known = {each.row.source for each in found}
+        known = {row.source: row for row in rows}
         if source not in known:
             raise UnknownName("source", source, known, ", ".join(files))
-        found = [each for each in found if each.row.source == source]
-    return calibrated(found, cluster, files)
+        rows = [row for row in rows if row.source == source]
+    return calibrated(compare_rows(rows, progress, Given(cluster, software)), cluster, files)
 
 
 def calibrated(comparisons: Sequence[Comparison], cluster: Cluster, files: tuple[str, ...] = ()) -> Calibration:
@@ -228,7 +228,7 @@ def _constants(candidates: Sequence[Constant], first: Fitted, full: Fitted) -> t
             value, error, trust, kept = full.values[at], full.standard_errors[at], full.trust[at], ""
         else:
             value, error, trust = constant.value, constant.spread, first.trust[position]
-            kept = "the runs tell too little about it" if first.informed[position] else "no run depends on it"
+            kept = "the runs tell too little of it" if first.informed[position] else "no run depends on it"
         found.append(
             Calibrated(constant.name, constant.unit, constant.value, float(value), float(error), float(trust), kept)
         )

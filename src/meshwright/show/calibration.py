@@ -15,7 +15,7 @@ from meshwright.measure.errors import Errors
 from meshwright.show import units
 from meshwright.show.console import write
 from meshwright.show.header import labelled, named
-from meshwright.show.sheet import LEFT, RIGHT, Column, Sheet, fitted
+from meshwright.show.sheet import RIGHT, Column, Sheet, fitted
 from meshwright.show.terminal import INDENT, section, sentences
 from meshwright.show.validation import plural, signed
 
@@ -27,8 +27,8 @@ _ROWS_SHOWN = 3
 _NONE = "-"
 
 _CONSTANTS = (
-    "± is the standard error. Weight is how much of what the runs alone ask for was taken: the rest is the value before, "
-    "so that few or wild runs move little."
+    "± is the standard error. Weight is how much of what the runs alone ask for was taken: the rest is the value "
+    "before, so that few or wild runs move little."
 )
 _ERROR = (
     "An error is a share of the measured step time; bias is the median one with its sign, + where predictions are too "
@@ -44,7 +44,8 @@ def show_calibration(calibration: Calibration, console: Console) -> None:
 def calibration_view(calibration: Calibration, width: int) -> Group:
     inner = width - INDENT
     parts: list[RenderableType] = [_header(calibration)]
-    parts += section("Constants", constants_table(calibration.constants, inner), "", Text(_CONSTANTS, "bright_black"))
+    table, kept = constants_table(calibration.constants, inner), _why_kept(calibration.constants)
+    parts += section("Constants", table, *(["", *kept] if kept else []), "", _said(_CONSTANTS))
     parts += section("Step time, predicted against measured", _errors_table(calibration, inner), "", _said(_ERROR))
     parts += section("So", sentences(verdict(calibration)))
     if calibration.left_out:
@@ -73,26 +74,29 @@ def verdict(calibration: Calibration) -> list[str]:
 
 
 def constants_table(constants: Sequence[Calibrated], width: int) -> Table:
-    """A row for each constant, kept ones with the reason."""
-    columns = [
-        Column("constant", LEFT),
-        *(Column(title, RIGHT) for title in ("before", "now", "change", "±", "weight")),
-    ]
-    columns.append(Column("", LEFT, "bright_black"))
+    """A row for each constant."""
+    columns = [Column("constant"), *(Column(title, RIGHT) for title in ("before", "now", "change", "±", "weight"))]
     rows = [
         (
             each.name,
             units.digits(each.before),
             units.digits(each.value),
-            _NONE if each.kept else signed(each.value / each.before - 1),
+            "kept" if each.kept else signed(each.value / each.before - 1),
             _NONE if each.kept else units.percent(each.standard_error),
             _NONE if each.kept else units.percent(each.trust),
-            f"kept: {each.kept}" if each.kept else "",
         )
         for each in constants
     ]
     sheet = Sheet(columns, rows)
-    return fitted(width, [sheet, sheet.wrapping("")])
+    return fitted(width, [sheet, sheet.wrapping("constant")])
+
+
+def _why_kept(constants: Sequence[Calibrated]) -> list[RenderableType]:
+    reasons: dict[str, list[str]] = {}
+    for each in constants:
+        if each.kept:
+            reasons.setdefault(each.kept, []).append(each.name)
+    return [Text(f"Kept, since {reason}: {', '.join(names)}") for reason, names in reasons.items()]
 
 
 def _header(calibration: Calibration) -> Table:
