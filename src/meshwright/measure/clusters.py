@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
@@ -23,16 +24,33 @@ _FABRIC_WORDS = (
 _USUAL_GPUS_PER_NODE = 8
 
 
-def cluster_of(row: Row, accelerators: int) -> tuple[Cluster, tuple[str, ...]]:
+def cluster_of(row: Row, accelerators: int, given: Cluster | None = None) -> tuple[Cluster, tuple[str, ...]]:
     """(the cluster of `accelerators` that the row describes, what was assumed of it). The stated network rate is kept,
-    whatever the preset has. Raises InputError where no catalog accelerator is meant."""
+    whatever the preset has. With a `given` cluster the row ran on a part of that, whatever it says of links. Raises
+    InputError where no catalog accelerator is meant, or not the given cluster's."""
     cells = row.cells
+    if given is not None:
+        return _part_of(given, cells, accelerators), ()
     if "gpu" not in cells:
         raise InputError("gpu is not stated")
     name = accelerator_name(cells["gpu"], number(cells, "gpu_mem_gb"))
     per_node = whole(cells, "gpus_per_node")
     gbps = number(cells, "inter_node_gbps_per_gpu")
     return _cluster(name, accelerators, per_node, gbps, words(cells, "inter_node_link"))
+
+
+def _part_of(cluster: Cluster, cells: Mapping[str, str], accelerators: int) -> Cluster:
+    names = [group.accelerator.name for group in cluster.groups]
+    if "gpu" in cells and cells["gpu"].lower() not in names:
+        name = accelerator_name(cells["gpu"], number(cells, "gpu_mem_gb"))
+        if name not in names:
+            raise InputError(f"it ran on {name}; {cluster.name} has {' and '.join(dict.fromkeys(names))}")
+    if accelerators > cluster.accelerators:
+        raise InputError(f"it ran on {accelerators:,} accelerators; {cluster.name} has {cluster.accelerators:,}")
+    try:
+        return cluster.part(accelerators)
+    except ValueError as error:
+        raise InputError(str(error)) from None
 
 
 @cache

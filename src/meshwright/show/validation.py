@@ -94,8 +94,8 @@ def _header(validation: Validation) -> Table:
     sources = {each.row.source for each in comparisons}
     table = labelled()
     table.add_row("Files", Text(", ".join(validation.files), "bold"))
-    rows = f"{_plural(len(rows_of(comparisons)), 'row')} of {_plural(len(sources), 'source')}"
-    table.add_row("Rows", f"{rows}: {_plural(len(comparisons), 'value')}, {predicted:,} predicted")
+    rows = f"{plural(len(rows_of(comparisons)), 'row')} of {plural(len(sources), 'source')}"
+    table.add_row("Rows", f"{rows}: {plural(len(comparisons), 'value')}, {predicted:,} predicted")
     return table
 
 
@@ -246,17 +246,17 @@ def _said(members: Sequence[Finding]) -> str:
     rows = list(dict.fromkeys(row for each in members for row in each.rows))
     names = ", ".join(first.rows[:_ROWS_SHOWN]) + (", …" if len(first.rows) > _ROWS_SHOWN else "")
     more = len(rows) - len(first.rows)
-    also = f"; and {_plural(more, 'more row')}" if more else ""
-    counted = f"{_plural(len(first.rows), 'row')}, " if len(first.rows) > _ROWS_SHOWN else ""
+    also = f"; and {plural(more, 'more row')}" if more else ""
+    counted = f"{plural(len(first.rows), 'row')}, " if len(first.rows) > _ROWS_SHOWN else ""
     return f"{first.message} ({counted}{names}){also}"
 
 
 def _counted(counts: Sequence[tuple[str, int]], noun: str) -> list[str]:
-    lines = [f"{text}: {_plural(count, noun)}" for text, count in counts[:_REASONS_SHOWN]]
+    lines = [f"{text}: {plural(count, noun)}" for text, count in counts[:_REASONS_SHOWN]]
     left = counts[_REASONS_SHOWN:]
     if left:
         total = sum(count for _, count in left)
-        lines.append(f"and {len(left):,} more, {_plural(total, noun)} in all: --json and --out have them")
+        lines.append(f"and {len(left):,} more, {plural(total, noun)} in all: --json and --out have them")
     return lines
 
 
@@ -282,5 +282,6 @@ def _value(metric: str) -> Callable[[float], str]:
     return lambda rate: f"{units.count(rate)} tok/s"
 
 
-def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+def plural(count: int, noun: str, several: str = "") -> str:
+    """1 row, 2 rows; `several` where the plural isn't the noun and an s."""
+    return f"{count:,} {noun if count == 1 else several or noun + 's'}"

@@ -27,17 +27,18 @@ def validation_document(validation: Validation) -> Document:
         "values": len(validation.comparisons),
         "predicted": sum(each.predicted is not None for each in validation.comparisons),
         "step_time": {
-            "sources": [_errors(each) for each in validation.step_time_by_source],
-            "all_rows": _errors(validation.step_time),
-            "mean_over_sources": _errors(validation.step_time_over_sources),
+            "sources": [errors_document(each) for each in validation.step_time_by_source],
+            "all_rows": errors_document(validation.step_time),
+            "mean_over_sources": errors_document(validation.step_time_over_sources),
             "groups": {
-                name: [_errors(each) for each in groups] for name, groups in validation.step_time_by_group.items()
+                name: [errors_document(each) for each in groups]
+                for name, groups in validation.step_time_by_group.items()
             },
         },
         "peak_memory": {
-            "sources": [_errors(each) for each in validation.peak_by_source],
-            "all_rows": _errors(validation.peak),
-            "mean_over_sources": _errors(validation.peak_over_sources),
+            "sources": [errors_document(each) for each in validation.peak_by_source],
+            "all_rows": errors_document(validation.peak),
+            "mean_over_sources": errors_document(validation.peak_over_sources),
         },
         "possible": {
             "sources": [_calls(each) for each in validation.memory_calls_by_source],
@@ -59,7 +60,8 @@ def validation_document(validation: Validation) -> Document:
     }
 
 
-def _errors(each: Errors) -> Document:
+def errors_document(each: Errors) -> Document:
+    """Errors of a group of rows."""
     return {
         "name": each.name,
         "rows": each.rows,

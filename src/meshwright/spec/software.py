@@ -9,6 +9,14 @@ from meshwright.spec.attention_kernel import UNFUSED, AttentionKernel
 from meshwright.spec.workload import OPTIMIZERS, Training
 
 
+class GradientHabits(NamedTuple):
+    """Bytes per gradient element where they differ by number format. Fields as in `Software`."""
+
+    gradient_bytes: float
+    gradient_reduce_bytes: float
+    shard_gradient_bytes: float
+
+
 @dataclass(frozen=True)
 class Software:
     """A software profile. Every number is a catalog entry with its source; none is a constant in code."""
@@ -93,6 +101,13 @@ class Software:
     # -- memory habits
     gradient_bytes: float = 4.0
     """Bytes per gradient element as accumulated."""
+    shard_gradient_bytes: float = 0.0
+    """Further bytes per gradient element of what the rank's optimizer owns: an fp32 copy of the shard's gradients."""
+    by_dtype: tuple[tuple[str, GradientHabits], ...] = ()
+    """Gradient habits of single number formats; the fields above hold for the others."""
+    bucket_bytes: float = 0.0
+    """The most that flat buffers for reducing gradients and gathering weights take; never more than
+    `BUCKET_BYTES_PER_PARAMETER` of each parameter on the rank."""
     separate_master: bool = True
     """16-bit weights beside the fp32 master copy (Megatron, ZeRO). False: the fp32 copy is the weight and 16-bit shards
     exist only while gathered (FSDP2)."""
@@ -132,12 +147,24 @@ class Software:
     source: str = ""
     notes: tuple[str, ...] = ()
 
+    def gradient_habits(self, dtype: str) -> GradientHabits:
+        """Bytes per gradient element in a number format."""
+        own = GradientHabits(self.gradient_bytes, self.gradient_reduce_bytes, self.shard_gradient_bytes)
+        return dict(self.by_dtype).get(dtype, own)
+
+
+BUCKET_BYTES_PER_PARAMETER = 4.0
+"""A bucket's 16-bit elements and the flattened copy that is reduced (DeepSpeed, `allreduce_bucket`)."""
+
 
 class StateBytes(NamedTuple):
-    """Bytes per parameter: what a rank keeps of it, and what a gathered copy and its gradient on the wire take."""
+    """Bytes per parameter: what a rank keeps of it, and what a gathered copy and its gradient on the wire take.
+
+    `owned_gradient` is a further copy of the gradients whose optimizer states the rank holds."""
 
     weight: float
     gradient: float
+    owned_gradient: float
     master: float
     moment: float
     gather: float
@@ -145,26 +172,28 @@ class StateBytes(NamedTuple):
 
     @property
     def kept(self) -> float:
-        """Weight, gradient and optimizer states together."""
-        return self.weight + self.gradient + self.master + self.moment
+        """Weight, gradients and optimizer states together."""
+        return self.weight + self.gradient + self.owned_gradient + self.master + self.moment
 
 
 def state_bytes(software: Software, workload: Training) -> StateBytes:
     """Bytes per parameter of the model states in the workload's format.
 
-    In fp32 no weight or gradient takes less than 4 bytes, whatever the profile does with 16-bit numbers, and the weight
-    is its own master. Otherwise a master copy lies beside the 16-bit weight, or is the weight (`separate_master:
-    false`) unless the optimizer has none.
+    In fp32 no weight or gradient takes less than 4 bytes, whatever the profile does with 16-bit numbers, the weight is
+    its own master and no further copy of a gradient exists. Otherwise a master copy lies beside the 16-bit weight, or
+    is the weight (`separate_master: false`) unless the optimizer has none.
     """
     state = OPTIMIZERS[workload.optimizer]
+    habits = software.gradient_habits(workload.dtype)
     if workload.dtype == "fp32":
         return StateBytes(
             weight=workload.weight_bytes,
-            gradient=max(4.0, software.gradient_bytes),
+            gradient=max(4.0, habits.gradient_bytes),
+            owned_gradient=0,
             master=0,
             moment=state.moment_bytes,
             gather=workload.weight_bytes,
-            reduce=max(4.0, software.gradient_reduce_bytes),
+            reduce=max(4.0, habits.gradient_reduce_bytes),
         )
     separate = software.separate_master or not state.master_bytes
     master = state.master_bytes
@@ -172,9 +201,10 @@ def state_bytes(software: Software, workload: Training) -> StateBytes:
         master -= workload.weight_bytes
     return StateBytes(
         weight=workload.weight_bytes if separate else state.master_bytes,
-        gradient=software.gradient_bytes,
+        gradient=habits.gradient_bytes,
+        owned_gradient=habits.shard_gradient_bytes,
         master=master if separate else 0,
         moment=state.moment_bytes,
         gather=software.parameter_gather_bytes,
-        reduce=software.gradient_reduce_bytes,
+        reduce=habits.gradient_reduce_bytes,
     )
