@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -155,6 +156,7 @@ BAD = [
     ("other.csv", "validate other.csv", ["other.csv"]),
     ("runs.csv", "validate runs.csv absent.csv", ["absent.csv"]),
     ("runs.csv", "validate runs.csv runs.csv", ["runs.csv", "named twice"]),
+    ("runs.csv", "validate runs.csv --out pipe", ["--out is 'pipe'", "no ordinary file"]),
     ("runs.csv", "validate runs.csv --out .", ["--out is '.'", "folder"]),
     ("runs.csv", "validate runs.csv --out absent/rows.csv", ["--out is 'absent/rows.csv'", "no folder"]),
     ("runs.csv", "validate runs.csv --source ''", ["source"]),
@@ -175,6 +177,7 @@ def test_what_cannot_be_read_is_refused_with_one_message(
     run, name: str, command: str, pieces: list[str], option: str
 ) -> None:
     Path("folder").mkdir()
+    os.mkfifo("pipe")
     write({})
     if name in FILES:
         Path(name).write_bytes(FILES[name])
