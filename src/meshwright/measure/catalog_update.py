@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -91,8 +92,8 @@ def _edits(place: Place, factor: float) -> Iterable[tuple[str, str, Edit]]:
             yield from _scaled("accelerators", name, (place.field,), factor, "library")
     elif isinstance(place, AttentionEfficiency):
         value = float(load_entry("attention", place.kernel)["efficiency"][place.family]) * factor
-        family = place.family
-        yield "attention", place.kernel, lambda text: with_numbers(text, "efficiency", {family: value}, "source")
+        edit = partial(with_numbers, key="efficiency", values={place.family: value}, before="source")
+        yield "attention", place.kernel, edit
     elif isinstance(place, AttentionNumber):
         yield from _scaled("attention", place.kernel, (place.field,), factor, "source")
     elif isinstance(place, LevelNumber):
@@ -110,5 +111,4 @@ def _scaled(kind: str, name: str, keys: tuple[str, ...], factor: float, before: 
     entry = load_entry(kind, name)
     for key in keys:
         if key in entry:
-            value = float(entry[key]) * factor
-            yield kind, name, lambda text, key=key, value=value: with_number(text, key, value, before)
+            yield kind, name, partial(with_number, key=key, value=float(entry[key]) * factor, before=before)
