@@ -15,7 +15,6 @@ from meshwright.measure.places import (
     AttentionEfficiency,
     AttentionNumber,
     LevelNumber,
-    MatmulEfficiency,
     Only,
     SoftwareNumber,
     Tied,
@@ -39,31 +38,26 @@ class Known:
     meaning: str
     source: str
     high: float = 1.0
+    reference: str = ""
+    """The accelerator whose entry says the value; others keep their proportion to it."""
 
 
-def _sustained(family: str) -> Known:
+def _sustained(family: str, names: tuple[str, ...]) -> Known:
     return Known(
         f"sustained.{family}",
-        AcceleratorNumber("sustained", Only.of(families=(family,))),
+        AcceleratorNumber("sustained", Only.of(names)),
         0.8,
         0.1,
         "share of a single matmul's rate that a training step keeps: power and clocks",
         "between the 0.75 and 0.85 of single kernels that tuned runs report",
+        reference=names[0],
     )
 
 
 CONSTANTS = (
-    _sustained("ampere"),
-    _sustained("hopper"),
-    _sustained("blackwell"),
-    Known(
-        "fp8 matmuls",
-        MatmulEfficiency(("fp8",), Only.of(families=("hopper", "blackwell"))),
-        0.8 * 0.7,
-        0.15,
-        "share of the fp8 peak that training reaches",
-        "kernel tables of fp8 products times what 16-bit products sustain",
-    ),
+    _sustained("ampere", ("a100-80g", "a100-40g", "a100-pcie-80g", "a100-pcie-40g", "a800")),
+    _sustained("hopper", ("h100", "h100-96g", "h100-nvl", "h100-pcie", "h200", "h800", "gh200", "h20")),
+    _sustained("blackwell", ("b200", "gb200", "b300", "gb300")),
     Known(
         "attention.flash",
         Tied(
@@ -77,6 +71,7 @@ CONSTANTS = (
         0.3,
         "FlashAttention 1 and 2 in training, as the A100's share with FlashAttention 2",
         "0.58 of the peak in the kernel table (forward only) and in Dao 2023, figure 4, less what 16-bit products lose",
+        reference="a100-80g",
     ),
     Known(
         "attention.cudnn",
@@ -85,6 +80,7 @@ CONSTANTS = (
         0.3,
         "cuDNN 9 in training, as the H100's share",
         "0.55 to 0.6 forward and backward in Shah et al. 2024 (FlashAttention-3), less what 16-bit products lose",
+        reference="h100",
     ),
     Known(
         "attention.unfused",
@@ -139,31 +135,6 @@ CONSTANTS = (
         "nccl-tests over several nodes of H100",
     ),
     Known(
-        "data-parallel floor",
-        SoftwareNumber(("data_exposed_floor",), frozenset(("megatron-core-2024", "nemo-2024"))),
-        0.3,
-        0.3,
-        "share of overlapped data-parallel traffic that stays exposed",
-        "first and last buckets",
-    ),
-    Known(
-        "contention",
-        SoftwareNumber(("overlap_contention",)),
-        0.15,
-        0.3,
-        "slow-down of kernels by the traffic beside them, as a share of the hidden time",
-        "collectives take a tenth to a fifth of the multiprocessors",
-    ),
-    Known(
-        "launch.megatron",
-        SoftwareNumber(("launch_s_per_layer",), frozenset(MEGATRON)),
-        5e-4,
-        0.4,
-        "host time to launch one layer's forward, eager Megatron",
-        "about 50 kernels at 10 microseconds",
-        high=1e-2,
-    ),
-    Known(
         "misaligned by 64",
         SoftwareNumber(("misaligned_64_factor",)),
         1.3,
@@ -171,15 +142,6 @@ CONSTANTS = (
         "time factor of a matmul with a width that is no multiple of 64",
         "NVIDIA, Matrix Multiplication Background (2023), figures on alignment",
         high=4.0,
-    ),
-    Known(
-        "misaligned by 8",
-        SoftwareNumber(("misaligned_8_factor",)),
-        2.5,
-        0.2,
-        "the same where it is no multiple of 8",
-        "as above",
-        high=6.0,
     ),
 )
 

@@ -52,7 +52,6 @@ _SHARES = (
     "overlap_contention",
     "expert_overlap",
     "fragmentation",
-    "range_low",
     "host_link_efficiency",
     "host_memory_share",
 )

@@ -141,9 +141,6 @@ class Software:
     """Virtual stages of its interleaved schedule unless it is told; 0: it must be told."""
     pipeline_sharding: str = "parameters"
     """The furthest that data-parallel states can be sharded together with pipeline parallelism."""
-    range_low: float = 0.15
-    range_high: float = 0.25
-    """The step time's honest range around the prediction, as shares of it."""
     source: str = ""
     notes: tuple[str, ...] = ()
 
