@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from meshwright.choose import Ranking
     from meshwright.choose.explain import Explanation
     from meshwright.choose.scaling import Scaling
+    from meshwright.measure.calibration import Calibration
+    from meshwright.measure.report import Validation
     from meshwright.sources.clusters import load_cluster, save_cluster
     from meshwright.sources.models import load_model
     from meshwright.sources.plans import load_plan, save_plan
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Accelerator",
+    "Calibration",
     "Cluster",
     "Estimate",
     "Explanation",
@@ -49,7 +52,9 @@ __all__ = [
     "Scaling",
     "Software",
     "Training",
+    "Validation",
     "__version__",
+    "calibrate",
     "choose",
     "estimate",
     "explain",
@@ -60,10 +65,12 @@ __all__ = [
     "save_cluster",
     "save_plan",
     "scale",
+    "validate",
 ]
 
 _HOMES = {
     "Accelerator": "spec.cluster",
+    "Calibration": "measure.calibration",
     "Cluster": "spec.cluster",
     "Estimate": "spec.estimate",
     "Explanation": "choose.explain",
@@ -76,6 +83,7 @@ _HOMES = {
     "Scaling": "choose.scaling",
     "Software": "spec.software",
     "Training": "spec.workload",
+    "Validation": "measure.report",
     "load_cluster": "sources.clusters",
     "load_model": "sources.models",
     "load_plan": "sources.plans",
@@ -177,6 +185,46 @@ def scale(
         counts=counts, batch_per_replica=batch_per_replica, threshold=threshold,
         fixed=dict(fixed) if fixed else None, progress=progress,
     )  # fmt: skip
+
+
+def validate(
+    paths: str | Path | Iterable[str | Path],
+    *,
+    source: str | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Validation:
+    """Predict the runs of one or several CSV files of measurements, and judge the predictions by what was measured:
+    errors, choices between layouts, memory, and warnings about the data.
+
+    `source` keeps to the rows of one source; `progress` is told what is being predicted. Raises InputError for a file
+    that can't be read, and where no row can be predicted.
+    """
+    from meshwright.measure.predict import compare
+    from meshwright.measure.report import judged
+
+    files = [paths] if isinstance(paths, str | Path) else list(paths)
+    return judged([each for file in files for each in compare(file, progress)], [str(file) for file in files], source)
+
+
+def calibrate(
+    paths: str | Path | Iterable[str | Path],
+    cluster: Cluster | str | Path,
+    software: Software | str | None = None,
+    *,
+    source: str | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Calibration:
+    """Fit the constants of a cluster to runs that were measured on it, all or a part of it: matmul and memory
+    efficiency, the efficiency of each link, the speed of the hosts. `save_cluster` writes the `cluster` of the result.
+
+    Cluster as for `estimate`; `software` stands for what the rows say of their framework; `source` keeps to the rows of
+    one source. Raises InputError for a file that can't be read, and where no run can be predicted on the cluster.
+    """
+    from meshwright.measure.calibration import calibrate as fitted
+
+    files = [paths] if isinstance(paths, str | Path) else list(paths)
+    profile = None if software is None else _software(software)
+    return fitted(files, _cluster(cluster), profile, source, progress)
 
 
 def _model(model: Model | str) -> Model:

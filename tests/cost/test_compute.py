@@ -151,6 +151,27 @@ def test_only_a_ring_computes_the_core_in_slower_chunks() -> None:
     assert core_s(Plan(cp=4), gathered)[0] == pytest.approx(whole / 4, rel=1e-12)
 
 
+def test_a_fused_core_reads_its_operands_beside_the_arithmetic() -> None:
+    kernel = replace(PLAIN.attention, operand_traffic=2.0)
+    software = replace(PLAIN, attention=kernel)
+    # queries and output of 8 heads, keys and values of 4, 32 wide, 2 bytes each
+    traffic = 2.0 * 2 * 128 * 32 * (2 * 8 + 2 * 4) / (5e10 * 0.85)
+    assert core_s(Plan(), software)[0] == pytest.approx(core_s(Plan())[0] + traffic, rel=1e-12)
+    # so that long sequences are the more efficient ones
+    assert core_s(Plan(), software, seq_len=4096)[0] < 1.1 * core_s(Plan(), seq_len=4096)[0]
+    # ranks share the heads; beyond four of them, each still reads one head of keys and values
+    assert core_s(Plan(tp=4), software)[0] == pytest.approx(core_s(Plan(), software)[0] / 4, rel=1e-12)
+    split = core_s(Plan(tp=8))[0] + traffic * (2 * 1 + 2 * 1) / (2 * 8 + 2 * 4)
+    assert core_s(Plan(tp=8), software)[0] == pytest.approx(split, rel=1e-12)
+
+
+def test_narrow_heads_wait_for_the_softmax() -> None:
+    bound = replace(PLAIN, attention=replace(PLAIN.attention, softmax_width={"": 64.0}))
+    # heads of 32 at half of the softmax's width: 16 parts of the exponentials' time to one of the products'
+    expected = ((1 + 2.0**4) / (1 + 0.5**4)) ** 0.25
+    assert core_s(Plan(), bound)[0] == pytest.approx(expected * core_s(Plan())[0], rel=1e-12)
+
+
 def test_an_unfused_core_pays_for_the_traffic_of_its_scores() -> None:
     software = replace(PLAIN, attention=replace(UNFUSED, traffic_factor=1.0))
     scores = 128 * 128 * 8

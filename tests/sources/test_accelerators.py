@@ -120,9 +120,10 @@ def test_memory_bandwidths_are_the_published_ones() -> None:
 
 
 def test_a_relative_lends_its_matmul_shares_for_every_unit() -> None:
-    h100, h200 = load_accelerator("h100"), load_accelerator("h200")
-    assert h200.inherits == "h100"
-    assert h200.matmul_efficiency == h100.matmul_efficiency
+    h100, h800 = load_accelerator("h100"), load_accelerator("h800")
+    assert h800.inherits == "h100"
+    assert h800.matmul_efficiency == h100.matmul_efficiency
+    assert (h800.sustained, h800.memory_efficiency) == (h100.sustained, h100.memory_efficiency)
     heir = load_accelerator("5090")  # its relative has no fp8 unit: the share in 16 bits stands in
     assert heir.matmul_efficiency["fp8"] == load_accelerator(heir.inherits).matmul_efficiency["bf16"]
 

@@ -98,7 +98,9 @@ def _rows(job: Job, fixed: Fixed, tp: int, pp: int, data_ranks: int) -> Array:
     ]
     pairs = [(cp, data_ranks // cp) for cp in context_degrees if batch % (data_ranks // cp) == 0]
     pairs = [(cp, dp) for cp, dp in pairs if dp in _pinned(fixed, "dp", [dp])]
-    parallel = _pinned(fixed, "sequence_parallel", [False, True] if tp > 1 else [False])
+    parallel = _pinned(
+        fixed, "sequence_parallel", [False, True] if tp > 1 and job.software.sequence_parallel else [False]
+    )
     rows: list[tuple[int, ...]] = []
     for (cp, dp), orders in zip(pairs, _orders(job, fixed, tp, pp, pairs), strict=True):
         micro = [size for size in _pinned(fixed, "micro_batch", divisors(batch // dp)) if (batch // dp) % size == 0]

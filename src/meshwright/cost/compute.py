@@ -41,6 +41,8 @@ class Device:
     host_bytes_per_s: float
     """What copies to and from host memory reach; infinite where there is no link, so that rules and not divisions
     refuse offload."""
+    host_overhead_factor: float
+    """The slowest host's, on the launch and step times of the software."""
     host_memory_bytes: float
     """Host memory that the rank's offloaded tensors may fill; infinite where it isn't known."""
     waves: Waves | None = None
@@ -62,6 +64,7 @@ class Device:
             element_bytes=workload.activation_bytes,
             family=accelerator.family,
             host_bytes_per_s=accelerator.host_bytes_per_s * software.host_link_efficiency or float("inf"),
+            host_overhead_factor=max(group.host_overhead_factor for group in cluster.groups),
             host_memory_bytes=host_bytes * software.host_memory_share or float("inf"),
             waves=accelerator.waves,
         )
@@ -167,12 +170,18 @@ def attention_core_s(
         forward = arithmetic + software.attention.forward_bytes_per_score * traffic
         backward = 2 * arithmetic + software.attention.backward_bytes_per_score * traffic
         return np.asarray(forward * head_factor), np.asarray(backward * head_factor)
+    kernel = software.attention
     flops = 2.0 * tokens * heads * width * attention.mean_keys(workload.seq_len)
     flops = flops + tokens * attention.index_flops(workload.seq_len)
-    rate = device.half_peak_flops_per_s * software.attention.share(device.family)
+    rate = device.half_peak_flops_per_s * kernel.share(device.family, width / 2)
+    forward = flops / rate
+    if kernel.operand_traffic:
+        pairs = heads + (heads if attention.kind == "mla" else -(-attention.kv_heads // plans.tp))
+        operand_bytes = device.element_bytes * tokens * pairs * width
+        forward = forward + kernel.operand_traffic * operand_bytes / device.bytes_per_s
     chunks = software.context_attention_factor if software.context_parallel == "ring" else 1.0
-    forward = flops / rate * head_factor * np.where(plans.cp > 1, chunks, 1.0)
-    return np.asarray(forward), np.asarray(forward * software.attention.backward_ratio)
+    forward = forward * head_factor * np.where(plans.cp > 1, chunks, 1.0)
+    return np.asarray(forward), np.asarray(forward * kernel.backward_ratio)
 
 
 def elementwise_s(

@@ -33,7 +33,7 @@ def estimate(model: Model, cluster: Cluster, workload: Training, plan: Plan, sof
     counted only, or if the accelerator has no unit for the workload's dtype.
     """
     check_job(model, cluster, workload)
-    job = Job(model, _used_part(cluster, plan), software, workload)
+    job = Job(model, used_part(cluster, plan), software, workload)
     problems = rules.problems(Job(model, cluster, software, workload), plan)
     computed = computable(job, plan, problems)
     priced = price(job, computed if problems else without_solved_layers(job, computed))
@@ -81,7 +81,7 @@ def without_solved_layers(job: Job, plan: Plan) -> Plan:
     return free if price(job, free).plan.layers_per_stage == plan.layers_per_stage else plan
 
 
-def _used_part(cluster: Cluster, plan: Plan) -> Cluster:
+def used_part(cluster: Cluster, plan: Plan) -> Cluster:
     """The accelerators that the plan uses, where they make a cluster of their own; else all of them."""
     try:
         return cluster.part(plan.world_size) if plan.world_size <= cluster.accelerators else cluster

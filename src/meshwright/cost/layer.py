@@ -150,7 +150,7 @@ def layer_time(setting: Setting, layer: Layer) -> PieceTime:
     # under full recompute the forward's communication runs again inside backward; it is in the *_b sums already
     exposed_f = tensor_f - hidden_tf + context_f + expert_f - hidden_ef
     exposed_b = tensor_b - hidden_tb + context_b + expert_b - hidden_eb
-    floor = software.launch_s_per_layer
+    floor = software.launch_s_per_layer * setting.device.host_overhead_factor
     overhead_f = np.maximum(0.0, floor - forward - exposed_f)
     floor_b = floor * (software.launch_backward_ratio + again)
     overhead_b = np.maximum(0.0, floor_b - input_gradient - weight_gradient - recompute - exposed_b)

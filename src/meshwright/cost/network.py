@@ -14,12 +14,16 @@ from typing import Any, Literal
 
 import numpy as np
 
+from meshwright.cost.torus import torus_all_to_all, torus_hops, torus_ring
 from meshwright.program.placement import Group
 from meshwright.spec.cluster import Cluster, Level
 from meshwright.spec.collectives import CollectiveLibrary, Protocol
 from meshwright.spec.plan import Array
 
 Collective = Literal["all_reduce", "all_gather", "reduce_scatter", "reduce", "broadcast", "all_to_all", "send"]
+
+Hops = tuple[Array, Array]
+"""Latency of all hops in a row with a low-latency protocol: (inside nodes, between nodes), in seconds."""
 
 _PLAIN = Protocol("plain", 1.0, 1.0, 0.0, 0.0)
 
@@ -36,11 +40,15 @@ class Route:
         return _pace(self.levels, self.group)
 
     @cached_property
-    def ring_latency_s(self) -> Array:
+    def fixed(self) -> tuple[Array, Array]:
+        return _fixed(self.levels, self.group)
+
+    @cached_property
+    def ring_latency_s(self) -> Hops:
         return _ring_latency_s(self.levels, self.group)
 
     @cached_property
-    def tree_latency_s(self) -> Array:
+    def tree_latency_s(self) -> Hops:
         return _tree_latency_s(self.levels, self.group)
 
 
@@ -71,16 +79,17 @@ class Network:
         if collective == "send":
             return self._send_s(payload, group)
         if collective == "all_to_all":
-            return self._all_to_all_s(payload, group)
+            return self._all_to_all_s(payload, route)
         rounds = 2 if collective == "all_reduce" else 1
+        local, start_s = route.fixed
         if collective in ("reduce", "broadcast"):
             # a chain passes the whole buffer on, a ring all but one rank's part of it
             payload = payload * group.degree / np.maximum(group.degree - 1, 1)
-        seconds = self._ring_s(payload, route, rounds)
+        seconds = self._ring_s(payload, route, rounds) + payload * local
         if collective == "all_reduce":
             seconds = np.minimum(seconds, self._tree_s(payload, route))
             seconds = np.minimum(seconds, self._in_switch_s(payload, group))
-        return np.where((group.degree > 1) & (payload > 0), seconds, 0.0)
+        return np.where((group.degree > 1) & (payload > 0), start_s + seconds, 0.0)
 
     def outermost(self, group: Group) -> Array:
         """Index of the outermost level that a group's traffic crosses; -1 for groups of one."""
@@ -99,11 +108,9 @@ class Network:
         wire = rounds * (n - 1) / n * payload
         curve = root * np.sqrt(wire)
         best: Any = np.inf
-        hops = rounds * route.ring_latency_s
         for protocol in self.library.protocols:
-            best = np.minimum(
-                best, protocol.ring_base_s + protocol.hop_factor * hops + wire * pace / protocol.bandwidth_share
-            )
+            hops = rounds * _latency_s(protocol, route.ring_latency_s)
+            best = np.minimum(best, protocol.ring_base_s + hops + wire * pace / protocol.bandwidth_share)
         return np.asarray(best + curve)
 
     def _tree_s(self, payload: Array, route: Route) -> Array:
@@ -111,11 +118,11 @@ class Network:
             return np.asarray(np.inf)
         pace, root = route.pace
         wire = 2 * payload
-        latency = 2 * route.tree_latency_s
         best: Any = np.inf
         for protocol in self.library.protocols:
             share = protocol.bandwidth_share * self.library.tree_bandwidth_share
-            best = np.minimum(best, protocol.tree_base_s + protocol.hop_factor * latency + wire * pace / share)
+            hops = 2 * _latency_s(protocol, route.tree_latency_s)
+            best = np.minimum(best, protocol.tree_base_s + hops + wire * pace / share)
         return np.asarray(best + root * np.sqrt(wire))
 
     def _in_switch_s(self, payload: Array, group: Group) -> Array:
@@ -127,17 +134,17 @@ class Network:
             share = level.in_switch_bandwidth_share or self.library.in_switch_bandwidth_share
             if level.in_switch_reduction and share > 0:
                 alone = (members == group.degree) & (np.asarray(inner) == 1)
-                seconds = (
-                    self.library.in_switch_base_s
-                    + 2 * level.latency_s
-                    + (1 + 1 / group.degree) * payload / (level.bytes_per_s * share)
-                )
+                wire = (1 + 1 / group.degree) * payload
+                seconds = self.library.in_switch_base_s + 2 * level.latency_s + wire / (level.bytes_per_s * share)
+                seconds = seconds + level.sqrt_s_per_sqrt_byte * np.sqrt(wire)
                 best = np.minimum(best, np.where(alone, seconds, np.inf))
             inner = members
         return np.asarray(best)
 
-    def _all_to_all_s(self, payload: Array, group: Group) -> Array:
+    def _all_to_all_s(self, payload: Array, route: Route) -> Array:
+        group = route.group
         n = group.degree
+        local, start_s = route.fixed
         seconds: Any = 0.0
         latency: Any = 0.0
         inner: Any = 1
@@ -148,7 +155,7 @@ class Network:
             seconds = np.maximum(seconds, wire / rate + level.sqrt_s_per_sqrt_byte * np.sqrt(wire))
             latency = latency + np.where(members > inner, level.latency_s * np.log2(np.maximum(n, 2)), 0.0)
             inner = members
-        busy = self.library.all_to_all_base_s + latency + seconds
+        busy = start_s + self.library.all_to_all_base_s + latency + seconds + payload * local
         return np.where((n > 1) & (payload > 0), busy, 0.0)
 
     def _send_s(self, payload: Array, group: Group) -> Array:
@@ -160,7 +167,7 @@ class Network:
             # of the domain inside, only the ranks of its last stage send outward, and they share its links
             senders = np.maximum(1, inner_size // np.maximum(inner, 1))
             rate = np.minimum(inner_size * level.bytes_per_s / senders, _one_path(level)) * level.efficiency
-            hop = _torus_hops(level, group) * (level.latency_s + payload / rate)
+            hop = torus_hops(level, group) * (level.latency_s + payload / rate)
             hop = hop + level.sqrt_s_per_sqrt_byte * np.sqrt(payload)
             seconds = np.where(members > inner, np.maximum(seconds, hop), seconds)
             inner = members
@@ -188,36 +195,69 @@ def _pace(levels: tuple[Level, ...], group: Group) -> tuple[Array, Array]:
     return np.asarray(pace), np.asarray(root)
 
 
-def _ring_latency_s(levels: tuple[Level, ...], group: Group) -> Array:
+def _fixed(levels: tuple[Level, ...], group: Group) -> tuple[Array, Array]:
+    """(seconds per byte of the whole buffer for the copy of a rank's own part of it, seconds to start a collective).
+
+    NCCL's kernels take each chunk through n steps of which n-1 cross a link; the other one copies within the rank
+    (src/device/all_gather.h, reduce_scatter.h, all_reduce.h), and not before the ones it waits for."""
+    per_byte: Any = 0.0
+    start_s: Any = 0.0
+    inner: Any = 1
+    for level, members in zip(levels, group.members, strict=True):
+        crossed = members > inner
+        if level.local_bytes_per_s:
+            per_byte = np.maximum(per_byte, np.where(crossed, 1 / (group.degree * level.local_bytes_per_s), 0.0))
+        if level.start_s:
+            start_s = np.maximum(start_s, np.where(crossed, level.start_s, 0.0))
+        inner = members
+    return np.asarray(per_byte), np.asarray(start_s)
+
+
+def _latency_s(protocol: Protocol, hops: Hops) -> Any:
+    inside, between = hops
+    return protocol.hop_factor * inside + (protocol.network_hop_factor or protocol.hop_factor) * between
+
+
+def _ring_latency_s(levels: tuple[Level, ...], group: Group) -> Hops:
     """Latency of n-1 hops: a ring over nested domains crosses each boundary once per domain."""
     n = group.degree
-    total: Any = 0.0
+    totals: list[Any] = [0.0, 0.0]
     inner: Any = 1
-    slowest: Any = 0.0
+    slowest: list[Any] = [0.0, 0.0]
     for level, members in zip(levels, group.members, strict=True):
+        crossed = members > inner
         edges = n / inner - np.where(members == n, 0, n / members)
-        total = total + np.where(members > inner, edges * level.latency_s, 0.0)
-        slowest = np.where(members > inner, level.latency_s, slowest)
+        between = int(level.kind == "fabric")
+        totals[between] = totals[between] + np.where(crossed, edges * level.latency_s, 0.0)
+        # of a closed ring's n hops the slowest one is left out
+        slowest[between] = np.where(crossed, level.latency_s, slowest[between])
+        slowest[1 - between] = np.where(crossed, 0.0, slowest[1 - between])
         inner = members
-    return np.asarray(np.maximum(total - slowest, 0.0))
+    return np.maximum(totals[0] - slowest[0], 0.0), np.maximum(totals[1] - slowest[1], 0.0)
 
 
-def _tree_latency_s(levels: tuple[Level, ...], group: Group) -> Array:
-    """Depth of the tree: a chain inside the innermost domain, binary above (NCCL's trees)."""
-    total: Any = 0.0
+def _tree_latency_s(levels: tuple[Level, ...], group: Group) -> Hops:
+    """Depth of the tree: a chain through the members inside a node, binary between nodes (NCCL src/graph/trees.cc)."""
+    inside: Any = 0.0
+    between: Any = 0.0
+    chained: Any = 1
+    for level, members in zip(levels, group.members, strict=True):
+        if level.kind != "fabric":
+            chained = members
     inner: Any = 1
-    for position, (level, members) in enumerate(zip(levels, group.members, strict=True)):
-        ratio = members / inner
-        depth = ratio - 1 if position == 0 else np.log2(np.maximum(ratio, 1))
-        total = total + depth * level.latency_s
+    for level, members in zip(levels, group.members, strict=True):
+        if level.kind == "fabric":
+            between = between + np.log2(np.maximum(members / inner, 1)) * level.latency_s
+        else:
+            inside = inside + (chained / inner - chained / members) * level.latency_s
         inner = members
-    return np.asarray(total)
+    return np.asarray(inside), np.asarray(between)
 
 
 def _rate(level: Level, group: Group, members: Array) -> Any:
     """Bytes/s per accelerator that a ring of `members` reaches inside one domain of the level."""
     if level.kind == "torus":
-        return _torus_ring(level, group) * level.efficiency
+        return torus_ring(level, group) * level.efficiency
     if level.group_bytes_per_s:
         reached: Any = level.group_bytes_per_s[0][1]
         for size, bytes_per_s in level.group_bytes_per_s:
@@ -241,62 +281,11 @@ def _all_to_all_rate(level: Level, group: Group, members: Array) -> Any:
     A mesh without links between all pairs passes data on, and the links between its halves bind. The level's
     `oversubscription` says how many times they fall short: in the hybrid cube mesh of a DGX-1, six links each way join
     the two groups of four for 16 pairs, so each of the seven peers gets 6/16 link and a GPU reaches 7 · 6/16 of its
-    six: 7/16. (Four peers are one hop away and three are two; all links evenly used would give 7/10.)"""
+    six: 7/16. (Four peers are one hop away and three are two; all links evenly used would give 7/10.) On PCIe a ring
+    has one path across each bridge in each direction, while here all cards meet at it."""
     if level.kind == "torus":
-        return _torus_all_to_all(level, group, members)
+        return torus_all_to_all(level, group, members)
+    if level.kind == "host":
+        return _rate(level, group, members) / level.oversubscription
     whole = (members == level.size) & (level.kind == "mesh")
     return _rate(level, group, members) / np.where(whole, level.oversubscription, 1.0)
-
-
-def _torus_parts(level: Level, group: Group) -> list[tuple[int, Array]]:
-    """(length, part of it that the group covers) for each dimension of the torus."""
-    parts = []
-    start = 1
-    for length in level.dims:
-        end = start * length
-        covered: Any = 1
-        for stride, degree in group.factors:
-            low = np.maximum(stride, start)
-            high = np.minimum(stride * degree, end)
-            covered = covered * np.maximum(high // low, 1)
-        parts.append((length, np.minimum(covered, length)))
-        start = end
-    return parts
-
-
-def _torus_ring(level: Level, group: Group) -> Array:
-    """A whole wrapped dimension gives a ring with links in both directions, a partial one a line that uses one; the
-    dimensions work on different shares of the data at once (Jouppi et al. 2023, TPU v4)."""
-    total: Any = 0.0
-    for length, part in _torus_parts(level, group):
-        whole = (part == length) & level.wrapped & (length > 2)
-        total = total + np.where(part > 1, np.where(whole, 2, 1) * level.link_bytes_per_s, 0.0)
-    return np.asarray(np.maximum(total, level.link_bytes_per_s))
-
-
-def _torus_all_to_all(level: Level, group: Group, members: Array) -> Array:
-    """The busiest link sets the pace. Routed one dimension after the other, all data that a rank sends (B, its own part
-    included) goes to evenly spread positions of each dimension, and the dimensions work at once.
-
-    A line of k: across the middle link every rank of one side sends B/k to each of the other: k²//4 · B/k. A ring:
-    from each rank k²//4 hops to all others, over two links per rank: half of that."""
-    per_byte: Any = 0.0
-    for length, part in _torus_parts(level, group):
-        whole = (part == length) & level.wrapped & (length > 2)
-        load = part * part // 4 / part / np.where(whole, 2, 1)
-        per_byte = np.maximum(per_byte, load / level.link_bytes_per_s)
-    per_byte_to_others = per_byte * members / np.maximum(members - 1, 1)
-    return np.asarray(level.efficiency / np.maximum(per_byte_to_others, 1 / level.bytes_per_s))
-
-
-def _torus_hops(level: Level, group: Group) -> Any:
-    """Links that a send to the next rank of the group passes in the dimension where it goes furthest, which is also how
-    many ranks share each of them when all send: s positions or back by the rest, min(s, length - s). Else one."""
-    hops: Any = 1
-    start = 1
-    for length in level.dims if level.kind == "torus" else ():
-        for stride, degree in group.factors:
-            step = stride // start % length
-            hops = np.maximum(hops, np.where(degree > 1, np.minimum(step, length - step), 1))
-        start *= length
-    return hops

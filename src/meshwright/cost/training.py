@@ -127,7 +127,7 @@ def base(setting: Setting) -> Base:
         transfer_s=transfer_s,
         offload_s=offload_s,
         beside_s=weigh("hidden_s") + offload_hidden_s,
-        overhead_s=software.step_overhead_s,
+        overhead_s=_step_overhead_s(setting),
         kept=kept_bytes(setting, classes),
         fixed_communication_s=setting.calls_s(
             traffic.tied_embedding_call(model, setting.workload, software, plans), "step"
@@ -140,7 +140,7 @@ def row_bound_s(setting: Setting) -> Array:
     layers, without bubble, states or recompute (the plans' recompute must be `none`)."""
     layers = tuple(layer_time(setting, layer) for layer in setting.model.kinds)
     mean_s = _mean_rank_s(setting, layers, embedding_time(setting), head_time(setting))
-    return np.asarray(setting.micro_batches * mean_s + setting.software.step_overhead_s)
+    return np.asarray(setting.micro_batches * mean_s + _step_overhead_s(setting))
 
 
 # -- model states joined to the rest
@@ -287,6 +287,10 @@ def _mean_rank_s(setting: Setting, layers: tuple[PieceTime, ...], embedding: Pie
     for kind, layer in enumerate(layers):
         total = total + model.kind_of_layer.count(kind) * layer.total_s
     return total / setting.plans.pp
+
+
+def _step_overhead_s(setting: Setting) -> float:
+    return setting.software.step_overhead_s * setting.device.host_overhead_factor
 
 
 def _transfer_s(setting: Setting) -> tuple[Any, Any]:

@@ -10,6 +10,7 @@ from rich.console import Console, RenderableType
 from meshwright.show.explanation import explanation_view
 from meshwright.show.scaling import scaling_view
 from meshwright.show.terminal import estimate_view, ranking_view
+from meshwright.show.validation import validation_view
 
 WIDTH = 116
 _TOP = 10
@@ -17,13 +18,14 @@ _PAGE = '<pre style="line-height: 1.15; overflow-x: auto">{code}</pre>'
 
 
 def register(shell: Any) -> None:
-    """Teach an IPython shell to show estimates, rankings, explanations and sweeps."""
+    """Teach an IPython shell to show estimates, rankings, explanations, sweeps and validations."""
     formatters = shell.display_formatter.formatters
     for module, name, view in (
         ("meshwright.spec.estimate", "Estimate", _estimate),
         ("meshwright.choose.ranking", "Ranking", _ranking),
         ("meshwright.choose.explain.facts", "Explanation", _explanation),
         ("meshwright.choose.scaling", "Scaling", _scaling),
+        ("meshwright.measure.report", "Validation", _validation),
     ):
         formatters["text/html"].for_type_by_name(module, name, _to_html(view))
         formatters["text/plain"].for_type_by_name(module, name, _to_text(view))
@@ -47,6 +49,10 @@ def _explanation(said: Any) -> RenderableType:
 
 def _scaling(scaling: Any) -> RenderableType:
     return scaling_view(scaling, WIDTH)
+
+
+def _validation(validation: Any) -> RenderableType:
+    return validation_view(validation, WIDTH)
 
 
 def _to_html(view: Any) -> Any:

@@ -32,7 +32,7 @@ DTYPES = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4")
 KEYS = (
     "name", "title", "vendor", "family", "year", "memory_gib", "memory_bytes", "memory_bytes_per_s",
     "memory_efficiency", "peak_flops_per_s", "matmul_efficiency", "sustained", "host_bytes_per_s", "inherits",
-    "library", "source", "notes", "links", "link_bytes_per_s", "peer_to_peer", "waves",
+    "library", "source", "measured", "notes", "links", "link_bytes_per_s", "peer_to_peer", "waves",
 )  # fmt: skip
 GIB = 2**30
 _MOST_ANCESTORS = 4
@@ -69,6 +69,7 @@ def accelerator_content(accelerator: Accelerator) -> dict[str, Any]:
         "inherits": accelerator.inherits,
         "library": accelerator.library,
         "source": accelerator.source,
+        "measured": accelerator.measured,
         "notes": list(accelerator.notes),
         "links": accelerator.links,
         "link_bytes_per_s": accelerator.link_bytes_per_s,
@@ -95,10 +96,12 @@ def _build(fields: Fields, descendants: tuple[str, ...]) -> Accelerator:
     inherits = fields.text("inherits", "")
     shares = fields.numbers("matmul_efficiency", DTYPES, most=1.0)
     sustained = fields.share("sustained", 1.0)
-    parent = None
+    relative = None
+    memory_efficiency = Accelerator.memory_efficiency
     if inherits and len(descendants) <= _MOST_ANCESTORS:
-        parent = _relative(fields, inherits, descendants)
-        shares, sustained = _inherited(fields, parent, peaks, shares)
+        relative = _relative(fields, inherits, descendants)
+        memory_efficiency = relative.memory_efficiency
+        shares, sustained = _inherited(fields, relative, peaks, shares)
     elif not shares:
         raise InputError(
             f"{fields.key('matmul_efficiency')} is missing: it must be a mapping such as bf16: 0.7",
@@ -112,7 +115,7 @@ def _build(fields: Fields, descendants: tuple[str, ...]) -> Accelerator:
         memory_bytes_per_s=fields.positive("memory_bytes_per_s"),
         matmul_efficiency=shares,
         sustained=sustained,
-        memory_efficiency=fields.share("memory_efficiency", Accelerator.memory_efficiency),
+        memory_efficiency=fields.share("memory_efficiency", memory_efficiency),
         host_bytes_per_s=fields.not_negative("host_bytes_per_s", 0.0),
         title=fields.text("title", ""),
         vendor=fields.text("vendor", ""),
@@ -120,37 +123,38 @@ def _build(fields: Fields, descendants: tuple[str, ...]) -> Accelerator:
         inherits=inherits,
         year=fields.whole("year", 0, 1980, 2100),
         source=fields.text("source", ""),
+        measured=fields.text("measured", ""),
         notes=fields.texts("notes"),
         library=fields.text("library", ""),
         links=fields.whole("links", 0, 0, _MOST_LINKS),
         link_bytes_per_s=fields.not_negative("link_bytes_per_s", 0.0),
         peer_to_peer=fields.flag("peer_to_peer", True),
-        waves=read_waves(fields, parent.waves if parent and parent.family == fields.text("family", "") else None),
+        waves=read_waves(fields, relative.waves if relative and relative.family == fields.text("family", "") else None),
     )
 
 
-def _relative(fields: Fields, relative: str, descendants: tuple[str, ...]) -> Accelerator:
-    if relative not in entry_names("accelerators"):
+def _relative(fields: Fields, name: str, descendants: tuple[str, ...]) -> Accelerator:
+    if name not in entry_names("accelerators"):
         raise checks.wrong(
-            fields.where, fields.key("inherits"), relative, f"one of {', '.join(entry_names('accelerators'))}"
+            fields.where, fields.key("inherits"), name, f"one of {', '.join(entry_names('accelerators'))}"
         )
-    return _from_entry(relative, descendants)
+    return _from_entry(name, descendants)
 
 
 def _inherited(
-    fields: Fields, parent: Accelerator, peaks: dict[str, float], own: dict[str, float]
+    fields: Fields, relative: Accelerator, peaks: dict[str, float], own: dict[str, float]
 ) -> tuple[dict[str, float], float]:
     """(matmul shares, share sustained) of an heir: the relative's share for every dtype, its share in 16 bits where it
     has no such unit, and what the heir says itself. Own shares without a `sustained` beside them are what training
     reaches."""
-    shares = parent.matmul_efficiency
+    shares = relative.matmul_efficiency
     half = shares.get("bf16", shares.get("fp16", min(shares.values())))
     lent = {dtype: shares.get(dtype, half) for dtype in peaks}
     if "sustained" in fields:
         return lent | own, fields.share("sustained")
     if not own:
-        return lent, parent.sustained
-    return {dtype: share * parent.sustained for dtype, share in lent.items()} | own, 1.0
+        return lent, relative.sustained
+    return {dtype: share * relative.sustained for dtype, share in lent.items()} | own, 1.0
 
 
 def _memory_bytes(fields: Fields) -> float:

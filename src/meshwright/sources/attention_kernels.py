@@ -10,7 +10,7 @@ An entry of `catalog/attention`, and an `attention:` written out in a profile, h
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, fields, replace
+from dataclasses import fields, replace
 from functools import cache
 from typing import Any
 
@@ -29,7 +29,13 @@ INLINE = {
     "unfused_traffic_factor": "traffic_factor",
 }
 """Keys of a software profile that change one figure of its kernel."""
-_NUMBERS = ("backward_ratio", "forward_bytes_per_score", "backward_bytes_per_score", "traffic_factor")
+_NUMBERS = (
+    "backward_ratio",
+    "operand_traffic",
+    "forward_bytes_per_score",
+    "backward_bytes_per_score",
+    "traffic_factor",
+)
 
 
 @cache
@@ -64,10 +70,9 @@ def attention_kernel_content(kernel: AttentionKernel) -> str | dict[str, Any]:
     """The kernel as a file holds it: its name where the catalog has just this one, else written out."""
     if kernel.name in entry_names("attention") and load_attention_kernel(kernel.name) == kernel:
         return kernel.name
-    content = {
-        field.name: getattr(kernel, field.name)
-        for field in fields(kernel)
-        if field.default is MISSING or getattr(kernel, field.name) != field.default
+    plain = AttentionKernel(kernel.name)
+    content: dict[str, Any] = {"name": kernel.name} | {
+        name: getattr(kernel, name) for name in KEYS if getattr(kernel, name) != getattr(plain, name)
     }
     for key, value in content.items():
         if isinstance(value, Mapping):
@@ -85,9 +90,15 @@ def _catalog_kernel(named: Any, where: str) -> AttentionKernel:
 def _changed(kernel: AttentionKernel, given: Fields, keys: Mapping[str, str]) -> AttentionKernel:
     """The kernel with what the mapping says; `keys` says under which of its keys each figure of the kernel stands."""
     changes: dict[str, Any] = {name: given.not_negative(keys[name]) for name in _NUMBERS if keys.get(name, "") in given}
-    for name, read in (("title", given.text), ("source", given.text), ("notes", given.texts)):
+    for name in ("title", "source", "measured"):
         if keys.get(name, "") in given:
-            changes[name] = read(name)
+            changes[name] = given.text(name)
+    for name in ("notes", "kernels"):
+        if keys.get(name, "") in given:
+            changes[name] = given.texts(name)
+    if keys.get("softmax_width", "") in given:
+        widths = checks.mapping(given.where, given.key("softmax_width"), given.raw("softmax_width", ""))
+        changes["softmax_width"] = given.numbers("softmax_width", list(widths))
     if keys.get("year", "") in given:
         changes["year"] = given.whole("year", least=1980, most=2100)
     if keys["efficiency"] in given:

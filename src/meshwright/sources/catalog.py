@@ -25,6 +25,7 @@ KINDS = {
     "attention": "attention kernel",
     "collectives": "collective library",
     "paths": "path through a host",
+    "links": "family of links",
 }
 """Each folder of the catalog and what one entry of it is called."""
 

@@ -5,6 +5,7 @@
     nodes: 4
     accelerators_per_node: 8
     host_memory_gib: 1024        # optional, of one node
+    host_overhead_factor: 1      # optional: its time to launch kernels over a usual server's (`meshwright calibrate`)
     levels:                      # inside a node, innermost first (see levels.py)
       - {name: nvlink, kind: switch, size: 8, bytes_per_s: 300e9, latency_s: 1e-6, efficiency: 0.77}
     fabric: infiniband-hdr       # between nodes: a name from the catalog, or a fabric written out (see fabrics.py)
@@ -15,7 +16,8 @@
     price_per_accelerator_hour: 2.0                       # optional, as are warnings, sources and extra
 
 Levels that already span all nodes need no fabric. Nodes of several kinds are listed under `groups`, each with
-accelerator, nodes, accelerators_per_node and host_memory_gib; their levels must span the whole cluster.
+accelerator, nodes, accelerators_per_node, host_memory_gib and host_overhead_factor; their levels must span the whole
+cluster.
 """
 
 from __future__ import annotations
@@ -34,12 +36,21 @@ from meshwright.spec.cluster import Accelerator, Cluster, Level, NodeGroup
 from meshwright.spec.collectives import CollectiveLibrary
 from meshwright.spec.errors import InputError, UnknownName
 
-GROUP_KEYS = ("accelerator", "nodes", "accelerators_per_node", "host_memory_gib", "host_memory_bytes")
+GROUP_KEYS = (
+    "accelerator",
+    "nodes",
+    "accelerators_per_node",
+    "host_memory_gib",
+    "host_memory_bytes",
+    "host_overhead_factor",
+)
 KEYS = (
     "name", *GROUP_KEYS, "groups", "levels", "fabric", "ports_per_node", "oversubscription", "library",
     "devices", "price_per_accelerator_hour", "warnings", "sources", "extra",
 )  # fmt: skip
 NO_LIBRARY = "none"
+LEAST_OVERHEAD_FACTOR, MOST_OVERHEAD_FACTOR = 0.1, 100.0
+"""No host is so much quicker or slower than a usual server."""
 
 
 def read_cluster(path: Path) -> Cluster:
@@ -58,7 +69,7 @@ def cluster_from(content: dict[str, Any], where: str) -> Cluster:
     warnings = fields.texts("warnings") + tuple(
         f"{level.key('efficiency')} is not given: collectives are taken to reach all of bytes_per_s"
         for level in listed
-        if "efficiency" not in level
+        if "efficiency" not in level and "link" not in level
     )
     names = list(dict.fromkeys(group.accelerator.name for group in groups))
     if len(names) > 1:
@@ -129,6 +140,9 @@ def _group(fields: Fields) -> NodeGroup:
         nodes=fields.whole("nodes", 1, 1, MOST_ACCELERATORS),
         accelerators_per_node=fields.whole("accelerators_per_node", most=MOST_ACCELERATORS),
         host_memory_bytes=fields.not_negative("host_memory_bytes", fields.not_negative("host_memory_gib", 0.0) * GIB),
+        host_overhead_factor=fields.positive(
+            "host_overhead_factor", 1.0, least=LEAST_OVERHEAD_FACTOR, most=MOST_OVERHEAD_FACTOR
+        ),
     )
 
 
@@ -148,7 +162,11 @@ def _group_content(group: NodeGroup) -> dict[str, Any]:
         "nodes": group.nodes,
         "accelerators_per_node": group.accelerators_per_node,
     }
-    return content | ({"host_memory_bytes": group.host_memory_bytes} if group.host_memory_bytes else {})
+    if group.host_memory_bytes:
+        content["host_memory_bytes"] = group.host_memory_bytes
+    if group.host_overhead_factor != 1:
+        content["host_overhead_factor"] = group.host_overhead_factor
+    return content
 
 
 def _devices(fields: Fields, per_node: int) -> tuple[int, ...]:

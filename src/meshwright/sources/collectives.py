@@ -12,8 +12,8 @@ from meshwright.spec.errors import UnknownName
 _FOLDER = CATALOG / "collectives"
 _BASES = ("in_switch_base_us", "all_to_all_base_us", "send_base_us")
 _SHARES = ("tree_bandwidth_share", "in_switch_bandwidth_share")
-KEYS = ("name", "source", "protocols", *_SHARES, *_BASES)
-PROTOCOL_KEYS = ("name", "bandwidth_share", "hop_factor", "ring_base_us", "tree_base_us")
+KEYS = ("name", "source", "residual", "protocols", *_SHARES, *_BASES)
+PROTOCOL_KEYS = ("name", "bandwidth_share", "hop_factor", "network_hop_factor", "ring_base_us", "tree_base_us")
 
 
 def library_names() -> tuple[str, ...]:
@@ -40,12 +40,13 @@ def library_from(fields: Fields) -> CollectiveLibrary:
                 hop_factor=protocol.positive("hop_factor"),
                 ring_base_s=_seconds(protocol, "ring_base_us"),
                 tree_base_s=_seconds(protocol, "tree_base_us"),
+                network_hop_factor=protocol.positive("network_hop_factor", 0.0),
             )
             for protocol in fields.items("protocols", PROTOCOL_KEYS)
         ),
         **{key: fields.not_negative(key, 0.0, most=1.0) for key in _SHARES},
         **{key.replace("_us", "_s"): _seconds(fields, key) for key in _BASES},
-        source=fields.text("source", ""),
+        source=" ".join(filter(None, (fields.text("source", ""), fields.text("residual", "")))),
     )
 
 
@@ -58,6 +59,7 @@ def library_content(library: CollectiveLibrary) -> dict[str, Any]:
                 "name": protocol.name,
                 "bandwidth_share": protocol.bandwidth_share,
                 "hop_factor": protocol.hop_factor,
+                **({"network_hop_factor": protocol.network_hop_factor} if protocol.network_hop_factor else {}),
                 "ring_base_us": _microseconds(protocol.ring_base_s),
                 "tree_base_us": _microseconds(protocol.tree_base_s),
             }

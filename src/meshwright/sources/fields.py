@@ -42,6 +42,11 @@ class Fields:
             raise InputError(f"{self.key(key)} is missing: it must be {rule}", self.where)
         return self._content[key]
 
+    def over(self, defaults: Mapping[str, Any], known: Sequence[str]) -> Fields:
+        """The same mapping with the values of `defaults` for keys that it doesn't give."""
+        given = {key: value for key, value in self._content.items() if value is not None}
+        return Fields(self.where, {**defaults, **given}, known, self.path)
+
     def positive(self, key: str, default: float | None = None, least: float = 0.0, most: float = MOST) -> float:
         """A number above zero (or of at least `least`)."""
         rule = "a number above 0" if least == 0 else f"a number of at least {least:g}"

@@ -15,8 +15,13 @@
   wrapped: true                                     # torus
   ports_per_node: 8                                 # fabric
   port_bytes_per_s: 50e9                            # fabric
-  oversubscription: 1                               # fabric; mesh: of an all-to-all
+  oversubscription: 1                               # fabric; mesh and host: of an all-to-all
+  local_bytes_per_s: 650e9                          # a rank's copy of its own part, once per collective
+  start_s: 1e-6                                     # of a collective, beyond its library's base latency
   source: where the numbers are from
+
+`link: nvlink4-nvswitch` names a family of links of the catalog, which stands in for all keys but name and size that the
+level doesn't give.
 """
 
 from __future__ import annotations
@@ -26,6 +31,7 @@ from typing import Any, cast, get_args
 
 from meshwright.sources import checks
 from meshwright.sources.fields import Fields
+from meshwright.sources.links import link_defaults
 from meshwright.spec.cluster import Level, LevelKind
 from meshwright.spec.errors import InputError
 
@@ -33,9 +39,10 @@ KINDS: tuple[str, ...] = get_args(LevelKind)
 KEYS = (
     "name", "kind", "size", "bytes_per_s", "latency_s", "efficiency", "sqrt_s_per_sqrt_byte", "in_switch_reduction",
     "in_switch_bandwidth_share", "link_bytes_per_s", "group_bytes_per_s", "dims", "wrapped", "ports_per_node",
-    "port_bytes_per_s", "oversubscription", "source",
+    "port_bytes_per_s", "oversubscription", "local_bytes_per_s", "start_s", "source",
+    "link",
 )  # fmt: skip
-_OPTIONAL = KEYS[6:]
+_OPTIONAL = KEYS[6:-1]
 MOST_ACCELERATORS = 1_000_000
 SLOWEST_S = 10.0
 """No hop takes longer."""
@@ -46,7 +53,7 @@ def levels_from(listed: list[Fields]) -> tuple[Level, ...]:
     levels: list[Level] = []
     inner = 1
     for fields in listed:
-        level = _level_from(fields)
+        level = _level_from(_with_link(fields))
         if level.size % inner:
             rule = f"a multiple of the {inner} accelerators of level {levels[-1].name!r} inside it"
             nearest = max(1, round(level.size / inner)) * inner
@@ -64,6 +71,13 @@ def level_content(level: Level) -> dict[str, Any]:
         if value != getattr(_PLAIN, key):
             content[key] = _plain(value)
     return content
+
+
+def _with_link(fields: Fields) -> Fields:
+    """The level with what it doesn't say itself from the family of links that it names."""
+    if "link" not in fields:
+        return fields
+    return fields.over(link_defaults(fields.text("link"), fields.where, fields.key("link")), KEYS)
 
 
 def _level_from(fields: Fields) -> Level:
@@ -95,6 +109,8 @@ def _level_from(fields: Fields) -> Level:
         sqrt_s_per_sqrt_byte=fields.not_negative("sqrt_s_per_sqrt_byte", 0.0, most=1.0),
         source=fields.text("source", ""),
         in_switch_bandwidth_share=fields.not_negative("in_switch_bandwidth_share", 0.0, most=1.0),
+        local_bytes_per_s=fields.positive("local_bytes_per_s", 0.0),
+        start_s=fields.not_negative("start_s", 0.0, most=SLOWEST_S),
     )
 
 

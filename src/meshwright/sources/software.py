@@ -102,14 +102,14 @@ def _checked(key: str, value: Any, where: str) -> Any:
         if unknown:
             raise InputError(f"schedules holds {unknown[0]!r}", where, f"use a list of {', '.join(SCHEDULES)}")
         return tuple(value)
+    if key in ("notes", "frameworks"):
+        return tuple(str(each) for each in value) if isinstance(value, list) else (str(value),)
     if key == "by_dtype":
         if not isinstance(value, Mapping):
             raise InputError(
                 f"by_dtype is {value!r}", where, "write a dtype and its keys, such as bf16: {gradient_bytes: 4}"
             )
         return ()
-    if key == "notes":
-        return tuple(str(note) for note in value)
     if isinstance(default, bool):
         if not isinstance(value, bool):
             raise InputError(f"{key} is {value!r}; it must be true or false", where)

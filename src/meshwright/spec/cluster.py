@@ -48,6 +48,8 @@ class Accelerator:
     inherits: str = ""
     year: int = 0
     source: str = ""
+    measured: str = ""
+    """What its efficiencies were fitted on, with the residual; written by the fit."""
     notes: tuple[str, ...] = ()
     library: str = ""
     """Collective library that drives its links, by its name in the catalog; empty: none is described."""
@@ -109,7 +111,8 @@ class Level:
     port_bytes_per_s: float = 0.0
     oversubscription: float = 1.0
     """Fabric: how many times the ports exceed what the switches carry. Mesh: how many times the links exceed what an
-    all-to-all over the whole mesh can use of them, where some peers have no link of their own."""
+    all-to-all over the whole mesh can use of them, where some peers have no link of their own. Host: how many times
+    the cards' slots exceed what the paths carry when each card sends to every other."""
     in_switch_reduction: bool = False
     """NVLink SHARP or InfiniBand SHARP: the switch adds, each rank sends its data once."""
     efficiency: float = 1.0
@@ -120,6 +123,11 @@ class Level:
     source: str = ""
     in_switch_bandwidth_share: float = 0.0
     """Share of `bytes_per_s` that a reduction in this switch reaches; 0: the collective library's own figure."""
+    local_bytes_per_s: float = 0.0
+    """How fast a rank copies its own n-th of the data between its buffers, which a collective does once beside its
+    transfers (the first and last step of NCCL's ring and all-to-all kernels); 0: at no cost."""
+    start_s: float = 0.0
+    """What starting a collective takes on this hardware beyond the library's own base latency."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +138,9 @@ class NodeGroup:
     nodes: int
     accelerators_per_node: int
     host_memory_bytes: float = 0.0
+    host_overhead_factor: float = 1.0
+    """Time of its processors to launch kernels and step the optimizer, over what software profiles say of a usual
+    server."""
 
     @property
     def accelerators(self) -> int:

@@ -13,9 +13,11 @@ class Protocol:
     name: str
     bandwidth_share: float
     hop_factor: float
-    """Latency of one hop as a multiple of the level's `latency_s`."""
+    """Latency of one hop inside a node as a multiple of the level's `latency_s`."""
     ring_base_s: float
     tree_base_s: float
+    network_hop_factor: float = 0.0
+    """The same between nodes, where a thread on the host posts each chunk to the adapter; 0: as inside a node."""
 
 
 @dataclass(frozen=True, slots=True)

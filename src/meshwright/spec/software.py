@@ -24,6 +24,8 @@ class Software:
     name: str
     title: str = ""
     year: int = 0
+    frameworks: tuple[str, ...] = ()
+    """Words by which a table of measurements names the framework."""
     # -- kernels
     attention: AttentionKernel = UNFUSED
     elementwise_factor: float = 1.0
@@ -135,6 +137,12 @@ class Software:
     """The vocabulary is padded to a multiple of this × tp."""
     schedules: tuple[str, ...] = ()
     """Schedules the framework has; empty: all."""
+    sequence_parallel: bool = True
+    """Whether the framework has sequence parallelism beside tensor parallelism."""
+    micro_batches_per_stage: int = 0
+    """Micro-batches per pipeline stage that the framework runs unless it is told; 0: it must be told."""
+    interleaved_stages: int = 0
+    """Virtual stages of its interleaved schedule unless it is told; 0: it must be told."""
     pipeline_sharding: str = "parameters"
     """The furthest that data-parallel states can be sharded together with pipeline parallelism."""
     range_low: float = 0.15

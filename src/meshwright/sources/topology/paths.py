@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 from meshwright.sources.catalog import CATALOG, load_entry
 from meshwright.sources.fields import Fields
-from meshwright.sources.levels import SLOWEST_S
+from meshwright.sources.levels import KEYS as LEVEL_KEYS
+from meshwright.sources.levels import SLOWEST_S, levels_from
 from meshwright.spec.cluster import Accelerator, Level
 
-KEYS = ("name", "title", "level", "latency_s", "efficiency", "cards", "slots_between", "source")
+KEYS = ("name", "title", "level", "latency_s", "links", "efficiency", "cards", "slots_between", "source")
 GENERATIONS = {"pcie-3": 15.75e9, "pcie-4": 31.5e9, "pcie-5": 63e9}
 """Bytes/s of 16 lanes, per direction (PCI-SIG, after line coding)."""
 _NAMES = ("", "pix", "pxb", "phb", "node", "sys")
@@ -27,18 +29,28 @@ def host_level(accelerator: Accelerator, reach: int, size: int, together: int, p
     if "cards" in path:
         listed = path.inner("cards", tuple(GENERATIONS)).pairs(generation)
         share = next((share for cards, share in listed if cards >= size), listed[-1][1])
+        like = Level("", "host", size, rate, path.not_negative("latency_s", most=SLOWEST_S), efficiency=share)
     else:
-        share = path.numbers("efficiency", tuple(GENERATIONS), most=1.0)[generation]
-    return Level(
+        like = _family(path, generation)
+    return replace(
+        like,
         name=named.text("level"),
-        kind="host",
         size=size,
         bytes_per_s=rate * (min(1.0, slots / together) if slots else 1.0),
-        latency_s=path.not_negative("latency_s", most=SLOWEST_S),
         link_bytes_per_s=rate,
-        efficiency=share,
-        source=path.text("source"),
+        # a share of the slots between the cards is what all of them have at once
+        oversubscription=1.0 if slots else like.oversubscription,
+        source=" ".join(filter(None, (path.text("source"), like.source))),
     )
+
+
+def _family(path: Fields, generation: str) -> Level:
+    """A level of the family of links that the path is like, with the path's own efficiency where it has one."""
+    own = path.numbers("efficiency", tuple(GENERATIONS), most=1.0)
+    named = {"name": "path", "size": 1, "link": path.inner("links", tuple(GENERATIONS)).text(generation)}
+    given = named | ({"efficiency": own[generation]} if generation in own else {})
+    (level,) = levels_from([Fields(path.where, given, LEVEL_KEYS)])
+    return level
 
 
 @cache

@@ -1,0 +1,70 @@
+"""Cells of a row as numbers. A cell that can't be one says so by raising InputError, which costs its row alone."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+
+from meshwright.spec.errors import InputError
+
+_MOST = 1e18
+
+
+def number(cells: Mapping[str, str], column: str) -> float | None:
+    """A number above 0; None where the cell is empty."""
+    text = cells.get(column)
+    if text is None:
+        return None
+    try:
+        value = float(text.replace("_", ""))
+    except ValueError:
+        value = math.nan
+    if not 0 < value < _MOST:
+        raise InputError(f"{column} is {_shown(text)}, but it must be a number above 0")
+    return value
+
+
+def whole(cells: Mapping[str, str], column: str, least: int = 1) -> int | None:
+    """A whole number, `8` or `8.0`; None where the cell is empty."""
+    text = cells.get(column)
+    if text is None:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (least <= value < _MOST and value == int(value)):
+        raise InputError(f"{column} is {_shown(text)}, but it must be a whole number of at least {least}")
+    return int(value)
+
+
+def flag(cells: Mapping[str, str], column: str) -> bool | None:
+    """yes or no, in the usual spellings; None where the cell is empty."""
+    text = cells.get(column)
+    if text is None:
+        return None
+    known = {"yes": True, "true": True, "1": True, "on": True, "no": False, "false": False, "0": False, "off": False}
+    value = known.get(text.lower())
+    if value is None:
+        raise InputError(f"{column} is {_shown(text)}, but it must be yes or no")
+    return value
+
+
+def words(cells: Mapping[str, str], *columns: str) -> str:
+    """The cells of some columns in lower case, to look for words in."""
+    return " ".join(cells.get(column, "") for column in columns).lower()
+
+
+def year(cells: Mapping[str, str]) -> int | None:
+    """The year in the `date` or `sw_version` cell: 2024-12, NeMo 24.07, 2023-05..07 table."""
+    text = words(cells, "date", "sw_version")
+    four = re.search(r"\b(20[12]\d)\b", text)
+    if four:
+        return int(four[1])
+    two = re.search(r"\b([12]\d)\.(?:0[1-9]|1[0-2])\b", text)
+    return 2000 + int(two[1]) if two else None
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 40 else text[:37] + "…")
