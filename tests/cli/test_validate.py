@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,16 @@ def test_names_of_any_length_and_content_stay_in_the_table(run) -> None:
         assert "two [bold]" in done.stdout
 
 
+def test_columns_may_have_their_other_names(answer) -> None:
+    """In the checks of the data as well."""
+    first = answer(f"validate {write({'grad_accum': '2'})}")
+    text = Path("runs.csv").read_text()
+    Path("other.csv").write_text(text.replace("gpus_total", "GPUs").replace("global_batch_seqs", "global_batch"))
+    second = answer("validate other.csv")
+    assert first["comparisons"] == second["comparisons"]
+    assert [each["kind"] for each in second["warnings"]] == ["batch"]  # 8 × 8 × 2 is not 512
+
+
 def test_every_row_is_answered_for(run) -> None:
     """One line for each row and metric, and no row lost, whatever is wrong with it."""
     odd = [{"row_id": f"r{n}", **cells} for n, cells in enumerate(
@@ -155,6 +166,7 @@ BAD = [
     ("other.csv", "validate other.csv", ["other.csv"]),
     ("runs.csv", "validate runs.csv absent.csv", ["absent.csv"]),
     ("runs.csv", "validate runs.csv runs.csv", ["runs.csv", "named twice"]),
+    ("runs.csv", "validate runs.csv --out pipe", ["--out is 'pipe'", "no ordinary file"]),
     ("runs.csv", "validate runs.csv --out .", ["--out is '.'", "folder"]),
     ("runs.csv", "validate runs.csv --out absent/rows.csv", ["--out is 'absent/rows.csv'", "no folder"]),
     ("runs.csv", "validate runs.csv --source ''", ["source"]),
@@ -175,6 +187,7 @@ def test_what_cannot_be_read_is_refused_with_one_message(
     run, name: str, command: str, pieces: list[str], option: str
 ) -> None:
     Path("folder").mkdir()
+    os.mkfifo("pipe")
     write({})
     if name in FILES:
         Path(name).write_bytes(FILES[name])
