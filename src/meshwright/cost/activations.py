@@ -40,7 +40,7 @@ def layer_activation_bytes(setting: Setting, layer: Layer, recompute: Any) -> Ar
     sequence = np.where(plans.sequence_parallel, plans.tp, 1)
     h = model.hidden
     norms = unit * h * layer.norms / sequence
-    inputs = unit * h * layer.blocks / sequence
+    inputs = unit * h * _kept_inputs(setting, layer) / sequence
     masks = h * layer.blocks / sequence if model.dropout else 0.0
     heads, core = _attention_bytes(setting, layer)
     mixed, kernel, pointwise = _mixer_bytes(setting, layer)
@@ -64,6 +64,14 @@ def layer_activation_bytes(setting: Setting, layer: Layer, recompute: Any) -> Ar
         np.where(recompute == RECOMPUTE_SELECTIVE, some, everything),
     )
     return np.asarray(traffic.local_tokens(setting.workload, plans) * per_token)
+
+
+def _kept_inputs(setting: Setting, layer: Layer) -> Any:
+    """Inputs of matrices that a layer keeps: one of each block, or one of each matrix split by columns."""
+    if not setting.software.column_inputs_copied:
+        return layer.blocks
+    matrices = 3 * (layer.attention.kind != "none") + (2 if layer.mlp.gated else 1) * (layer.mlp.width > 0)
+    return np.where(setting.plans.tp > 1, np.maximum(matrices, layer.blocks), layer.blocks)
 
 
 def _attention_bytes(setting: Setting, layer: Layer) -> tuple[Any, Any]:

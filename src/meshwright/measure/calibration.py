@@ -131,7 +131,11 @@ def calibrated(comparisons: Sequence[Comparison], cluster: Cluster, files: tuple
     constants = _constants(candidates, first, full)
     keys = _folds(runs, jobs)
     before, after = _errors("before", used, full.before), _errors("after", used, full.after)
-    left = _errors("left out", used, cross_validate(runs, full, keys).left_out) if keys else None
+    left = (
+        _errors("left out", used, cross_validate(runs, full, keys, quick=len(set(jobs)) > MOST_FOLDS).left_out)
+        if keys
+        else None
+    )
     measured = _measured(files, used, before, after)
     return Calibration(
         files=files,

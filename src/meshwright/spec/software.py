@@ -10,11 +10,11 @@ from meshwright.spec.workload import OPTIMIZERS, Training
 
 
 class GradientHabits(NamedTuple):
-    """Bytes per gradient element where they differ by number format. Fields as in `Software`."""
+    """Bytes per gradient element, or per parameter, where they differ by number format. Fields as in `Software`."""
 
     gradient_bytes: float
     gradient_reduce_bytes: float
-    shard_gradient_bytes: float
+    optimizer_step_bytes: float
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,9 @@ class Software:
     # -- memory habits
     gradient_bytes: float = 4.0
     """Bytes per gradient element as accumulated."""
-    shard_gradient_bytes: float = 0.0
-    """Further bytes per gradient element of what the rank's optimizer owns: an fp32 copy of the shard's gradients."""
+    optimizer_step_bytes: float = 0.0
+    """Further bytes per parameter whose states the rank holds, while its optimizer steps: copies of the shard's gradients
+    and temporaries of the update."""
     by_dtype: tuple[tuple[str, GradientHabits], ...] = ()
     """Gradient habits of single number formats; the fields above hold for the others."""
     bucket_bytes: float = 0.0
@@ -121,6 +122,9 @@ class Software:
     """Full recompute ends with the last tensor that backward needs, so that a layer's last matmul isn't run again
     (torch.utils.checkpoint without re-entry, from 2.1 on)."""
     fused_gated_activation: bool = True
+    column_inputs_copied: bool = False
+    """Under tensor parallelism every matrix that is split by columns keeps a copy of its input of its own: queries, keys,
+    values, gate and up (PaddlePaddle's c_identity); otherwise they share one."""
     logit_saved_bytes: float = 4.0
     """Bytes per logit kept from the loss's forward to its backward."""
     logit_peak_bytes: float = 6.0
@@ -145,8 +149,8 @@ class Software:
     notes: tuple[str, ...] = ()
 
     def gradient_habits(self, dtype: str) -> GradientHabits:
-        """Bytes per gradient element in a number format."""
-        own = GradientHabits(self.gradient_bytes, self.gradient_reduce_bytes, self.shard_gradient_bytes)
+        """The habits in a number format."""
+        own = GradientHabits(self.gradient_bytes, self.gradient_reduce_bytes, self.optimizer_step_bytes)
         return dict(self.by_dtype).get(dtype, own)
 
 
@@ -157,11 +161,11 @@ BUCKET_BYTES_PER_PARAMETER = 4.0
 class StateBytes(NamedTuple):
     """Bytes per parameter: what a rank keeps of it, and what a gathered copy and its gradient on the wire take.
 
-    `owned_gradient` is a further copy of the gradients whose optimizer states the rank holds."""
+    `step` is what the optimizer needs beside its states while it steps."""
 
     weight: float
     gradient: float
-    owned_gradient: float
+    step: float
     master: float
     moment: float
     gather: float
@@ -170,7 +174,7 @@ class StateBytes(NamedTuple):
     @property
     def kept(self) -> float:
         """Weight, gradients and optimizer states together."""
-        return self.weight + self.gradient + self.owned_gradient + self.master + self.moment
+        return self.weight + self.gradient + self.step + self.master + self.moment
 
 
 def state_bytes(software: Software, workload: Training) -> StateBytes:
@@ -186,7 +190,7 @@ def state_bytes(software: Software, workload: Training) -> StateBytes:
         return StateBytes(
             weight=workload.weight_bytes,
             gradient=max(4.0, habits.gradient_bytes),
-            owned_gradient=0,
+            step=0,
             master=0,
             moment=state.moment_bytes,
             gather=workload.weight_bytes,
@@ -199,7 +203,7 @@ def state_bytes(software: Software, workload: Training) -> StateBytes:
     return StateBytes(
         weight=workload.weight_bytes if separate else state.master_bytes,
         gradient=habits.gradient_bytes,
-        owned_gradient=habits.shard_gradient_bytes,
+        step=habits.optimizer_step_bytes,
         master=master if separate else 0,
         moment=state.moment_bytes,
         gather=software.parameter_gather_bytes,
