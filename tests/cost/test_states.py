@@ -16,7 +16,7 @@ from meshwright.cost.states import States, end_parameters, map_pieces, states
 from meshwright.spec.model import Model
 from meshwright.spec.plan import Plan
 from meshwright.spec.rules import Job
-from meshwright.spec.software import Software, state_bytes
+from meshwright.spec.software import GradientHabits, Software, state_bytes
 from meshwright.spec.workload import DTYPES, OPTIMIZERS
 
 ZERO = replace(SOFTWARE, gradient_bytes=2.0, separate_master=True)
@@ -197,16 +197,43 @@ def test_what_was_never_sharded_is_not_gathered(habits: dict[str, Any], plan: Pl
     assert (gathered > 0) == (plan.sharding == "gradients")  # those are whole until they are reduced
 
 
-def test_stages_that_stay_gathered_hold_whole_gradients_and_no_unit_on_top() -> None:
+def test_stages_that_stay_gathered_hold_whole_gradients_and_one_flat_copy_on_top() -> None:
     stages = replace(ZERO, stages_stay_gathered=True)
     plan = Plan(dp=4, pp=2, sharding="parameters")
     count = whole(plan, "parameters")
     assert whole(plan, "weights", stages) == pytest.approx((2 / 4 + ZERO.parameter_gather_bytes) * count, rel=1e-12)
     assert whole(plan, "gradients", stages) == pytest.approx((2 / 4 + ZERO.gradient_reduce_bytes) * count, rel=1e-12)
-    assert float(held(plan, stages)[0].gathered_bytes) == 0
+    # torch, fully_shard, foreach_reduce: a unit's gradients are copied into the reduce-scatter's input
+    layer = small.dense_layer().num_parameters(small.HIDDEN)
+    assert float(held(plan, stages)[0].gathered_bytes) == layer * ZERO.gradient_reduce_bytes
     alone = plan.with_(pp=1)
     assert all_bytes(alone, stages) == all_bytes(alone)
     assert float(held(alone, stages)[0].gathered_bytes) == float(held(alone)[0].gathered_bytes) > 0
+
+
+def test_gradient_habits_of_one_number_format_leave_the_others_alone() -> None:
+    """DeepSpeed's two optimizers: fp16 keeps an fp32 copy of the shard's gradients, bf16 whole fp32 sums."""
+    habits = GradientHabits(gradient_bytes=6.0, gradient_reduce_bytes=4.0, shard_gradient_bytes=0.0)
+    software = replace(ZERO, shard_gradient_bytes=4.0, gradient_reduce_bytes=2.0, by_dtype=(("bf16", habits),))
+    plan, count = Plan(dp=4, sharding="optimizer"), small.DENSE.num_parameters
+    for dtype, gradients, wire in (("fp16", 2 + 4 / 4, 2.0), ("bf16", 6.0, 4.0)):
+        peaks = dict.fromkeys(DTYPES, 1e12)
+        cluster = small.switches(8, 8, peak_flops_per_s=peaks)
+        of_job = replace(job(cluster=cluster), workload=small.Training(8, 128, dtype))
+        assert whole(plan, "gradients", software, of_job) == pytest.approx(gradients * count, rel=1e-12)
+        assert state_bytes(software, of_job.workload).reduce == wire
+
+
+def test_what_an_optimizer_needs_while_it_steps_takes_the_place_of_activations() -> None:
+    plan, count = Plan(dp=2, sharding="optimizer"), small.DENSE.num_parameters
+    totals = {}
+    for step in (0.0, 1e-3, 40.0):
+        software = replace(ZERO, optimizer_step_bytes=step)
+        found, classes = held(plan, software)
+        totals[step] = float(training.rank_bytes(software, 1e6, classes[0], found))
+    assert totals[1e-3] == totals[0.0]
+    more = (1 + ZERO.fragmentation) * (40 * count / 2 - 1e6)
+    assert totals[40.0] - totals[0.0] == pytest.approx(more, rel=1e-9)
 
 
 HALVES = replace(ZERO, gradient_reduce_bytes=2.0)

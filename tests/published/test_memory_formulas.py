@@ -104,6 +104,43 @@ def test_fused_attention_keeps_no_scores() -> None:
     assert four == pytest.approx(4 * one)
 
 
+@pytest.mark.parametrize(("gated", "copies"), [(False, 4), (True, 5)])
+def test_every_column_matrix_of_paddle_keeps_its_own_input(gated: bool, copies: int) -> None:
+    """PaddlePaddle 2.5, mpu/mp_ops.py: c_identity writes a copy; queries, keys, values, gate and up are
+    ColumnParallelLinear layers of their own (PaddleNLP 2.6, llama/modeling.py, gpt/modeling.py), in place of one input
+    of each of the two blocks."""
+    layer = Layer(Attention(A, A, H // A), MLP(4 * H, gated=gated, bias=False))
+    model = Model("layer", H, 51200, (layer,) * 2)
+    kept = {}
+    for tp in (1, 2):
+        here = setting(model, Plan(tp=tp, micro_batch=B), "paddle-2023")
+        for habit in ("sharded", "copied"):
+            changed = replace(here, software=replace(here.software, column_inputs=habit))
+            kept[tp, habit] = float(layer_activation_bytes(changed, layer, RECOMPUTE.index("none")))
+    assert kept[1, "copied"] == kept[1, "sharded"]
+    assert kept[2, "copied"] - kept[2, "sharded"] == pytest.approx((copies - 2) * 2 * S * B * H)
+
+
+def test_gathered_inputs_are_kept_whole() -> None:
+    """torch.distributed.tensor.parallel, PrepareModuleInput: the matrices read, and autograd keeps, what the
+    sequence-parallel shards were gathered into; Megatron keeps the shards (Korthikanti et al. 2022, section 4.2.2)."""
+    here = setting(gpt(), Plan(tp=8, micro_batch=B, sequence_parallel=True), "current")
+    whole = replace(here, software=replace(here.software, column_inputs="gathered"))
+    shards, gathered = (
+        float(layer_activation_bytes(each, gpt_layer(H, A), RECOMPUTE.index("none"))) for each in (here, whole)
+    )
+    assert gathered - shards == pytest.approx(2 * 2 * S * B * H * (1 - 1 / 8))
+
+
+@pytest.mark.parametrize(("dtype", "kept", "sharded"), [("fp16", 2 + 2, 12 + 4), ("bf16", 2 + 2 + 4 + 2, 12)])
+@pytest.mark.parametrize("dp", [1, 8])
+def test_deepspeeds_optimizers_of_2022(dtype: str, kept: float, sharded: float, dp: int) -> None:
+    """DeepSpeed 0.6: stage_1_and_2.py keeps an fp32 copy of the shard's gradients; bf16_optimizer.py whole fp32 sums,
+    and the weights as they were before it flattened them stay in the allocator's cache."""
+    found, parameters = state_bytes("megatron-deepspeed-2022", Plan(dp=dp, sharding="optimizer"), dtype)
+    assert found == pytest.approx((kept + sharded / dp) * parameters)
+
+
 # -- model states: Rajbhandari et al. 2020 (ZeRO, arXiv 1910.02054), section 5 and figure 1
 
 

@@ -101,6 +101,13 @@ def test_software_of_ones_own_is_written_out(tmp_path: Path) -> None:
     assert load_plan(tmp_path / "plan.yaml").software == own
 
 
+def test_habits_of_single_number_formats_are_written_out(tmp_path: Path) -> None:
+    own = replace(load_software("megatron-deepspeed-2022"), name="ours")
+    assert own.gradient_habits("bf16") != own.gradient_habits("fp16")
+    save_plan(replace(made(), software=own), tmp_path / "plan.yaml")
+    assert load_plan(tmp_path / "plan.yaml").software == own
+
+
 def test_a_kernel_of_ones_own_is_written_out_with_its_software(tmp_path: Path) -> None:
     kernel = replace(load_attention_kernel("cudnn"), efficiency={"hopper": 0.5, "": 0.3}, notes=("measured",))
     own = replace(load_software("fsdp-2024"), name="ours", attention=kernel)

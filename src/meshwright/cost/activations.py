@@ -40,7 +40,7 @@ def layer_activation_bytes(setting: Setting, layer: Layer, recompute: Any) -> Ar
     sequence = np.where(plans.sequence_parallel, plans.tp, 1)
     h = model.hidden
     norms = unit * h * layer.norms / sequence
-    inputs = unit * h * _kept_inputs(setting, layer) / sequence
+    inputs = unit * h * _kept_inputs(setting, layer, sequence)
     masks = h * layer.blocks / sequence if model.dropout else 0.0
     heads, core = _attention_bytes(setting, layer)
     mixed, kernel, pointwise = _mixer_bytes(setting, layer)
@@ -66,12 +66,15 @@ def layer_activation_bytes(setting: Setting, layer: Layer, recompute: Any) -> Ar
     return np.asarray(traffic.local_tokens(setting.workload, plans) * per_token)
 
 
-def _kept_inputs(setting: Setting, layer: Layer) -> Any:
-    """Inputs of matrices that a layer keeps: one of each block, or one of each matrix split by columns."""
-    if not setting.software.column_inputs_copied:
+def _kept_inputs(setting: Setting, layer: Layer, sequence: Any) -> Any:
+    """Inputs of matrices that a layer keeps, in whole ones: of each block, or of each matrix split by columns."""
+    habit = setting.software.column_inputs
+    if habit == "sharded":
+        return layer.blocks / sequence
+    if habit == "gathered":
         return layer.blocks
     matrices = 3 * (layer.attention.kind != "none") + (2 if layer.mlp.gated else 1) * (layer.mlp.width > 0)
-    return np.where(setting.plans.tp > 1, np.maximum(matrices, layer.blocks), layer.blocks)
+    return np.where(setting.plans.tp > 1, max(matrices, layer.blocks), layer.blocks)
 
 
 def _attention_bytes(setting: Setting, layer: Layer) -> tuple[Any, Any]:

@@ -32,7 +32,8 @@ from meshwright.spec.workload import OPTIMIZERS
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """States of one piece on one rank: bytes by part, those in host memory, seconds of its data-parallel communication
+    """States of one piece on one rank: bytes by part, what the optimizer needs beside them while it
+    steps, those in host memory, seconds of its data-parallel communication
     once a step and for each micro-batch, of its optimizer update and of moving it to host memory and updating it
     there."""
 
@@ -40,6 +41,7 @@ class Piece:
     weights: Any
     gradients: Any
     optimizer: Any
+    stepping: Any
     offloaded: Any
     once_s: Any
     micro_batch_s: Any
@@ -59,10 +61,13 @@ class States:
     table: Piece | None
     """Of a tied model: the vocabulary table that a rank with both ends holds once, not twice."""
     host_memory_bytes: float
+    steps_apart: bool
+    """Whether the optimizer needs anything beside the states while it steps."""
     gathered_bytes: Any
     """What is whole only while in use. Under fully sharded parameters two neighbours with their unsharded gradients:
     the largest layer and the largest of layers, embedding and head. What stays gathered anyway isn't counted again.
-    Under sharded gradients the unsharded gradients of the largest alone."""
+    Under sharded gradients the unsharded gradients of the largest alone; so too where gradients stay whole, for they
+    are copied flat to be reduced (FSDP2, `foreach_reduce`)."""
 
     def returned_bytes(self, stage: StageClass) -> Any:
         """Offloaded states that the host has no room for: they stay on the device."""
@@ -90,14 +95,16 @@ def states(setting: Setting) -> States:
     sizes = state_bytes(software, setting.workload)
     layer = largest([piece.parameters for piece in layers])
     in_use = layer + largest([layer, embedding, head])
-    per_parameter = np.where(kept.weights, 0.0, sizes.gather) + np.where(kept.gradients, 0.0, sizes.reduce)
+    unsharded = np.where(kept.weights, 0.0, in_use) * sizes.gather
+    unreduced = np.where(kept.gradients, in_use - layer, in_use) * sizes.reduce
     return States(
         layers=layers,
         embedding=_piece(setting, kept, embedding, 0.0),
         head=_piece(setting, kept, head, 0.0),
         table=_piece(setting, kept, table, 0.0) if model.tied_embeddings else None,
         host_memory_bytes=setting.device.host_memory_bytes,
-        gathered_bytes=np.where(_gathers(plans), in_use * per_parameter, _reduced_bytes(plans, in_use - layer, sizes)),
+        steps_apart=sizes.step > 0,
+        gathered_bytes=np.where(_gathers(plans), unsharded + unreduced, _reduced_bytes(plans, in_use - layer, sizes)),
     )
 
 
@@ -151,9 +158,10 @@ def _piece(setting: Setting, gathered: _Kept, dense: Any, expert: Any, tensors: 
         parameters=whole,
         weights=kept(SHARD_PARAMETERS) * sizes.weight + np.where(gathered.weights, whole * sizes.gather, 0.0),
         gradients=kept(SHARD_GRADIENTS) * sizes.gradient
-        + owned * sizes.step
+        + owned * sizes.owned_gradient
         + np.where(gathered.gradients, whole * sizes.reduce, 0.0),
         optimizer=np.where(here, optimizer, 0.0),
+        stepping=np.where(here, owned * sizes.step, 0.0) if sizes.step else 0.0,
         offloaded=np.where(here, 0.0, optimizer) if np.any(~here) else 0.0,
         once_s=once_s,
         micro_batch_s=micro_batch_s,
@@ -199,5 +207,6 @@ def map_pieces(held: States, change: Callable[[Any], Any], joined: bool = False)
         piece(held.head),
         None if held.table is None else piece(held.table),
         held.host_memory_bytes,
+        held.steps_apart,
         change(held.gathered_bytes),
     )

@@ -177,9 +177,16 @@ def step_time_s(software: Software, step: Base, lower_bound_s: Any, held: States
 
 
 def rank_bytes(software: Software, kept: Any, stage: StageClass, held: States) -> Any:
-    """Bytes on a rank of a class, of which `kept` are activations, logits and buffers."""
+    """Bytes on a rank of a class, of which `kept` are activations, logits and buffers: in their place comes what the
+    optimizer needs while it steps, where that is more."""
+    kept = kept + _stepping_bytes(held, stage, kept)
     tensors = held.weigh(stage, "bytes") + held.gathered_bytes + kept + held.returned_bytes(stage)
     return software.runtime_bytes + (1 + software.fragmentation) * tensors
+
+
+def _stepping_bytes(held: States, stage: StageClass, kept: Any) -> Any:
+    """What the optimizer needs while it steps beyond `kept`, which is free by then."""
+    return np.maximum(held.weigh(stage, "stepping") - kept, 0.0) if held.steps_apart else 0.0
 
 
 def memory_bytes(software: Software, step: Base, kept: Iterable[Any], held: States) -> Array:
@@ -229,7 +236,9 @@ def memory_parts(software: Software, step: Base, index: int, held: States) -> di
     parts = {
         "weights": held.weigh(stage, "weights"),
         "gradients": held.weigh(stage, "gradients"),
-        "optimizer": held.weigh(stage, "optimizer") + held.returned_bytes(stage),
+        "optimizer": held.weigh(stage, "optimizer")
+        + held.returned_bytes(stage)
+        + _stepping_bytes(held, stage, add_up(kept.values())),
         "activations": kept["activations"],
         "logits": kept["logits"],
         "kv_cache": np.zeros(()),

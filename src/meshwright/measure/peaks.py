@@ -73,11 +73,12 @@ def peak_gib(row: Row) -> float | None:
 
 def counted_bytes(found: Estimate, counter: str) -> float:
     """Bytes of the predicted peak that a counter sees: torch's allocated leaves out the driver, the libraries and what
-    the allocator keeps unused, its reserved the driver and libraries only; nvidia-smi sees everything."""
+    the allocator keeps unused, its reserved the driver and libraries only; nvidia-smi, like any other figure of the
+    driver's, sees everything."""
     software = found.software
     total = found.memory_total_bytes
     if "allocated" in counter or "xla" in counter:
         return (total - software.runtime_bytes) / (1 + software.fragmentation)
-    if "reserved" in counter or "active" in counter or "actual" in counter:
+    if "reserved" in counter or "active" in counter:
         return total - software.runtime_bytes
     return total

@@ -44,6 +44,7 @@ PROFILE_KEYS = tuple(dict.fromkeys((*_KNOWN, *KERNEL_KEYS)))
 _CHOICES: dict[str, tuple[str, ...]] = {
     "pipeline_sharding": SHARDING,
     "context_parallel": ("ring", "gather"),
+    "column_inputs": ("sharded", "gathered", "copied"),
     "selective": ("attention", "elementwise", "alternate"),
 }
 _SHARES = (

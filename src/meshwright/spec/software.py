@@ -14,7 +14,7 @@ class GradientHabits(NamedTuple):
 
     gradient_bytes: float
     gradient_reduce_bytes: float
-    optimizer_step_bytes: float
+    shard_gradient_bytes: float
 
 
 @dataclass(frozen=True)
@@ -102,9 +102,12 @@ class Software:
     # -- memory habits
     gradient_bytes: float = 4.0
     """Bytes per gradient element as accumulated."""
+    shard_gradient_bytes: float = 0.0
+    """Further bytes per gradient element whose states the rank holds: a flat fp32 copy of the shard's gradients, which
+    the allocator doesn't lend to activations between steps."""
     optimizer_step_bytes: float = 0.0
-    """Further bytes per parameter whose states the rank holds, while its optimizer steps: copies of the shard's
-    gradients and temporaries of the update."""
+    """Further bytes per parameter whose states the rank holds, while its optimizer steps, when activations are gone:
+    flat copies of the shard's gradients and temporaries of the update."""
     by_dtype: tuple[tuple[str, GradientHabits], ...] = ()
     """Gradient habits of single number formats; the fields above hold for the others."""
     bucket_bytes: float = 0.0
@@ -123,9 +126,10 @@ class Software:
     """Full recompute ends with the last tensor that backward needs, so that a layer's last matmul isn't run again
     (torch.utils.checkpoint without re-entry, from 2.1 on)."""
     fused_gated_activation: bool = True
-    column_inputs_copied: bool = False
-    """Under tensor parallelism every matrix that is split by columns keeps a copy of its input of its own: queries,
-    keys, values, gate and up (PaddlePaddle's c_identity); otherwise they share one."""
+    column_inputs: Literal["sharded", "gathered", "copied"] = "sharded"
+    """What matrices that tensor parallelism splits by columns keep of their input. Of each block's: the
+    sequence-parallel shard, gathered again in backward (Megatron), or the gathered input (DTensor); or a gathered copy
+    for every matrix: queries, keys, values, gate and up (PaddlePaddle's c_identity)."""
     logit_saved_bytes: float = 4.0
     """Bytes per logit kept from the loss's forward to its backward."""
     logit_peak_bytes: float = 6.0
@@ -151,7 +155,7 @@ class Software:
 
     def gradient_habits(self, dtype: str) -> GradientHabits:
         """The habits in a number format."""
-        own = GradientHabits(self.gradient_bytes, self.gradient_reduce_bytes, self.optimizer_step_bytes)
+        own = GradientHabits(self.gradient_bytes, self.gradient_reduce_bytes, self.shard_gradient_bytes)
         return dict(self.by_dtype).get(dtype, own)
 
 
@@ -162,10 +166,12 @@ BUCKET_BYTES_PER_PARAMETER = 4.0
 class StateBytes(NamedTuple):
     """Bytes per parameter: what a rank keeps of it, and what a gathered copy and its gradient on the wire take.
 
-    `step` is what the optimizer needs beside its states while it steps."""
+    `owned_gradient` is a further copy of the gradients whose states the rank holds; `step` is what the optimizer needs
+    beside all that while it steps."""
 
     weight: float
     gradient: float
+    owned_gradient: float
     step: float
     master: float
     moment: float
@@ -175,7 +181,7 @@ class StateBytes(NamedTuple):
     @property
     def kept(self) -> float:
         """Weight, gradients and optimizer states together."""
-        return self.weight + self.gradient + self.step + self.master + self.moment
+        return self.weight + self.gradient + self.owned_gradient + self.master + self.moment
 
 
 def state_bytes(software: Software, workload: Training) -> StateBytes:
@@ -191,7 +197,8 @@ def state_bytes(software: Software, workload: Training) -> StateBytes:
         return StateBytes(
             weight=workload.weight_bytes,
             gradient=max(4.0, habits.gradient_bytes),
-            step=0,
+            owned_gradient=0,
+            step=software.optimizer_step_bytes,
             master=0,
             moment=state.moment_bytes,
             gather=workload.weight_bytes,
@@ -204,7 +211,8 @@ def state_bytes(software: Software, workload: Training) -> StateBytes:
     return StateBytes(
         weight=workload.weight_bytes if separate else state.master_bytes,
         gradient=habits.gradient_bytes,
-        step=habits.optimizer_step_bytes,
+        owned_gradient=habits.shard_gradient_bytes,
+        step=software.optimizer_step_bytes,
         master=master if separate else 0,
         moment=state.moment_bytes,
         gather=software.parameter_gather_bytes,

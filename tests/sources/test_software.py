@@ -1,0 +1,48 @@
+"""Software profiles that users write: what differs by number format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from meshwright.sources.software import load_software, software_from
+from meshwright.spec.errors import InputError
+
+
+def test_a_number_format_changes_only_what_it_names() -> None:
+    entry = {
+        "name": "ours",
+        "gradient_bytes": 2,
+        "shard_gradient_bytes": 4,
+        "by_dtype": {"bf16": {"gradient_bytes": 6}},
+    }
+    software = software_from(entry, "ours.yaml")
+    assert software.gradient_habits("bf16") == (6, software.gradient_reduce_bytes, 4)
+    assert software.gradient_habits("fp16") == (2, software.gradient_reduce_bytes, 4)
+
+
+def test_a_file_may_start_from_the_catalog(tmp_path: Path) -> None:
+    path = tmp_path / "ours.yaml"
+    path.write_text("base: megatron-deepspeed-2022\ngradient_bytes: 4\n")
+    catalog, ours = load_software("megatron-deepspeed-2022"), load_software(str(path))
+    assert ours.gradient_habits("bf16") == catalog.gradient_habits("bf16")
+    assert ours.gradient_habits("fp16").gradient_bytes == 4
+
+
+@pytest.mark.parametrize(
+    ("by_dtype", "message"),
+    [
+        ({"bf17": {"gradient_bytes": 4}}, "by_dtype.*bf17"),
+        ({"bf16": {"gradient_byte": 4}}, "gradient_byte"),
+        ({"bf16": {"gradient_bytes": -1}}, "gradient_bytes is -1"),
+        ({"bf16": {"gradient_bytes": "four"}}, "gradient_bytes is 'four'"),
+        ({"bf16": 4}, "bf16"),
+        (4, "by_dtype is 4"),
+    ],
+)
+def test_a_wrong_habit_is_refused(by_dtype: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        software_from({"name": "ours", "by_dtype": by_dtype}, "ours.yaml")
+    assert "ours.yaml" in str(caught.value)
