@@ -11,7 +11,6 @@ from meshwright.measure.fit import Fitted, Problem, descend
 from meshwright.measure.repricing import Run, log_ratios
 from meshwright.spec.plan import Array
 
-
 QUICK_STEPS = 2
 
 
