@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from meshwright.cost.estimate import check_job, estimate
 from meshwright.measure import clusters, habits, layout, models
-from meshwright.measure.cells import words
+from meshwright.measure.cells import number, words
 from meshwright.measure.comparison import STEP_TIME, TOKENS_PER_S, Comparison, Row
 from meshwright.measure.files import read_rows
 from meshwright.measure.measured import step_time
@@ -19,6 +20,8 @@ from meshwright.spec.estimate import Estimate
 from meshwright.spec.software import Software
 
 Progress = Callable[[str], None]
+_PLAIN = {"step_time_s": STEP_TIME, "tokens_per_s_per_gpu": TOKENS_PER_S, "derived_step_time_s": STEP_TIME}
+"""Columns that are metrics as they stand."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,17 @@ def _comparisons(row: Row, given: Given) -> list[Comparison]:
             return memory_comparisons(row, lambda: _predicted(row, given))
         return _training_comparisons(row, given)
     except InputError as error:
-        return [Comparison(row, STEP_TIME, reason=str(error))]
+        return [_unpredicted(row, str(error))]
+
+
+def _unpredicted(row: Row, reason: str) -> Comparison:
+    """A row without a prediction, with its measured value as far as that needs no prediction to be read."""
+    for column, metric in _PLAIN.items():
+        with contextlib.suppress(InputError):
+            value = number(row.cells, column)
+            if value is not None:
+                return Comparison(row, metric, value, column, reason=reason)
+    return Comparison(row, STEP_TIME, reason=reason)
 
 
 def _training_comparisons(row: Row, given: Given) -> list[Comparison]:

@@ -157,16 +157,17 @@ def choices_table(groups: Sequence[Choices], overall: Sequence[Choices], width: 
 
 
 def calls_table(groups: Sequence[MemoryCalls], overall: MemoryCalls, width: int) -> Table:
-    """Runs that ran, and runs that were out of memory, by what is said of them."""
+    """Runs that ran, and runs that were out of memory, if there are any, by what is said of them."""
     shown = [*groups, *((overall,) if len(groups) > 1 else ())]
+    stopped = overall.out_of_memory > 0
     rows = [
         (
             each.name,
             units.whole(each.ran),
             units.whole(each.ran_possible),
             _share(each.ran_called_possible),
-            units.whole(each.out_of_memory),
-            units.whole(each.oom_impossible),
+            units.whole(each.out_of_memory) if stopped else _NONE,
+            units.whole(each.oom_impossible) if stopped else _NONE,
             _share(each.oom_called_impossible),
         )
         for each in shown
@@ -175,10 +176,14 @@ def calls_table(groups: Sequence[MemoryCalls], overall: MemoryCalls, width: int)
 
 
 def _figures(first: str, titles: Titles, rows: Sequence[Sequence[str]], width: int, summed: bool) -> Table:
-    """A column of names and columns of numbers; titles are written out where that leaves room between them."""
+    """A column of names and columns of numbers, those left out that have none. Titles are written out where that leaves
+    room between them."""
+    kept = [number for number in range(len(titles)) if any(row[number + 1] != _NONE for row in rows)]
+    cells = [(row[0], *(row[number + 1] for number in kept)) for row in rows]
     strong = len(rows) - 1 if summed else -1
     roomy, short = (
-        Sheet([Column(first), *(Column(pair[number], RIGHT) for pair in titles)], rows, strong) for number in (0, 1)
+        Sheet([Column(first), *(Column(titles[number][length], RIGHT) for number in kept)], cells, strong)
+        for length in (0, 1)
     )
     if roomy.width(_CLEAR_GAP) <= width:
         return fitted(width, [roomy])
@@ -198,7 +203,8 @@ def worst_table(comparisons: Sequence[Comparison], width: int) -> Table:
     sheets = [sheet]
     for title in ("model", "source"):
         sheets.append(sheets[-1].without(title))
-    return fitted(width, [*sheets, sheets[-1].wrapping("layout")])
+    roomy = [each for each in sheets if each.width(_CLEAR_GAP) <= width]
+    return fitted(width, [*roomy, sheets[-1].wrapping("layout")])
 
 
 def _worst_cells(each: Comparison) -> tuple[str, ...]:

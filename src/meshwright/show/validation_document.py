@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from meshwright.measure.comparison import PEAK, Comparison
-from meshwright.measure.errors import Errors, ratio
+from meshwright.measure.comparison import Comparison
+from meshwright.measure.errors import TIME_METRICS, Errors, ratio
 from meshwright.measure.finding import rows_of
 from meshwright.measure.memory_table import MemoryCalls
 from meshwright.measure.sweeps import Choices, Sweep, Tried
@@ -15,6 +15,8 @@ from meshwright.sources.plans import plan_values
 
 if TYPE_CHECKING:
     from meshwright.measure.report import Validation
+
+_GIB = "_gib"
 
 
 def validation_document(validation: Validation) -> Document:
@@ -123,21 +125,16 @@ def _tried(each: Tried, sweep: Sweep) -> Document:
 
 def _comparison(each: Comparison) -> Document:
     """Values in the unit that the metric's name ends with; memory in bytes."""
-    in_bytes = each.metric == PEAK
-    values = {
-        "predicted": each.predicted,
-        "low": each.low,
-        "high": each.high,
-        "measured": each.measured,
-    }
-    found = ratio(each)
+    in_bytes = each.metric.endswith(_GIB)
+    values = {"predicted": each.predicted, "low": each.low, "high": each.high, "measured": each.measured}
+    found = ratio(each) if each.metric in TIME_METRICS else None
     return {
         "row_id": each.row.row_id,
         "source": each.row.source,
-        "metric": "peak_bytes" if in_bytes else each.metric,
+        "metric": each.metric.removesuffix(_GIB) + "_bytes" if in_bytes else each.metric,
         **{name: value * GIB if in_bytes and value is not None else value for name, value in values.items()},
         "error": each.error,
-        "step_time_error": None if in_bytes or found is None else found - 1,
+        "step_time_error": None if found is None else found - 1,
         "measured_from": each.how,
         "out_of_memory": each.out_of_memory,
         "fits": None if each.estimate is None else each.estimate.fits,
