@@ -23,7 +23,7 @@ from meshwright.measure.user_constants import user_constants
 from meshwright.spec.plan import Array
 
 LEAST_ROWS = 10
-DRAWS = 4
+DRAWS = 3
 UNLIKE = ("vtrain-single", "bigscience-v100")
 """Composed from profiles, and noisy by 40% as its authors say: see the README of the data."""
 HALF = ("bf16", "fp16")
@@ -58,11 +58,12 @@ def own_constants(runs: list[Run]) -> tuple[Constant, ...]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.field
 def test_one_row_does_no_harm_and_ten_help(shared: Path) -> None:
     rows = [row for row in read_rows(shared / "data" / "measured" / "training.csv") if row.source not in UNLIKE]
     runs = runs_of(compare_rows(rows))
-    full = fit(runs, CATALOG)
+    full = fit(runs, CATALOG, most_iterations=3)
     folds = cross_validate(runs, full, by_group(runs))
     sources = [source for source, count in Counter(run.group for run in runs).items() if count >= LEAST_ROWS]
     assert len(sources) >= 9
