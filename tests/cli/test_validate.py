@@ -95,6 +95,12 @@ def test_names_of_any_length_and_content_stay_in_the_table(run) -> None:
         assert "two [bold]" in done.stdout
 
 
+def test_a_text_of_any_length_is_cut_on_the_screen_and_whole_in_the_document(run, answer) -> None:
+    file = write({"flags": "f" * 50_000})
+    assert len(run(f"validate {file}").stdout) < 5_000
+    assert answer(f"validate {file}")["warnings"][0]["message"] == "f" * 50_000
+
+
 def test_columns_may_have_their_other_names(answer) -> None:
     """In the checks of the data as well."""
     first = answer(f"validate {write({'grad_accum': '2'})}")

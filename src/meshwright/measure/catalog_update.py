@@ -20,7 +20,7 @@ from meshwright.measure.places import (
     Tied,
 )
 from meshwright.sources.accuracy import NAME
-from meshwright.sources.catalog import CATALOG, entry_names, load_entry, yaml_text
+from meshwright.sources.catalog import CATALOG, load_entry, yaml_text
 from meshwright.sources.whole_files import write_whole
 from meshwright.spec.accuracy import Accuracy, Spread
 
@@ -100,8 +100,10 @@ def _edits(place: Place, factor: float) -> Iterable[tuple[str, str, Edit]]:
         for name in sorted(place.names):
             yield from _scaled("fabrics", name, (place.field,), factor, "source")
     elif isinstance(place, SoftwareNumber):
-        for name in sorted(place.profiles or entry_names("software")):
+        for name in sorted(place.profiles):
             yield from _scaled("software", name, place.fields, factor, "source")
+        if not place.profiles:
+            yield from _scaled("habits", "common", place.fields, factor, "source")
     else:
         raise TypeError(f"{type(place).__name__} has no place in the catalog")
 

@@ -17,9 +17,9 @@ import numpy as np
 from meshwright.cost.compute import last_wave
 from meshwright.measure.kernel_rows import Cells, accelerator_called, numbers, read_rows
 from meshwright.measure.least_absolute import Residual, fit_parts, residual
+from meshwright.sources.software import load_software
 from meshwright.spec.cluster import Accelerator
 from meshwright.spec.plan import Array
-from meshwright.spec.software import Software
 
 COLUMNS = ("gpu", "op", "dtype", "m", "n", "k", "time_us")
 DTYPES = {"bfloat16": "bf16", "bf16": "bf16", "float16": "fp16", "fp16": "fp16", "fp8": "fp8", "nvfp4": "fp4"}
@@ -84,7 +84,8 @@ def fit_products(
         return None
     m, n, k, peak_s, seconds = m[told], n[told], k[told], peak_s[told], seconds[told]
     cast_s = m * k / bytes_per_s if dtype in CAST else np.zeros_like(m)
-    shape = 1 + Software.matmul_rows_overhead / m + Software.matmul_depth_overhead / k
+    software = load_software()
+    shape = 1 + software.matmul_rows_overhead / m + software.matmul_depth_overhead / k
     shape = shape * last_wave(accelerator.waves, m, n)
     factors, errors = fit_parts(np.stack([peak_s * shape, cast_s, np.ones_like(m)], axis=1), seconds)
     if not 1 <= factors[0] < np.inf:

@@ -31,6 +31,7 @@ OF_EACH_SOURCE = 2
 """Rows of one noisy source would hide the others."""
 _REASONS_SHOWN = 6
 _ROWS_SHOWN = 3
+_LONGEST_TEXT = 240
 _NONE = "-"
 _CLEAR_GAP = 2
 """Blanks between columns that keep titles of two words apart."""
@@ -248,7 +249,7 @@ def _said(members: Sequence[Finding]) -> str:
     more = len(rows) - len(first.rows)
     also = f"; and {plural(more, 'more row')}" if more else ""
     counted = f"{plural(len(first.rows), 'row')}, " if len(first.rows) > _ROWS_SHOWN else ""
-    return f"{first.message} ({counted}{names}){also}"
+    return f"{_brief(first.message)} ({counted}{names}){also}"
 
 
 def _counted(counts: Sequence[tuple[str, int]], noun: str) -> list[str]:
@@ -261,6 +262,11 @@ def _counted(counts: Sequence[tuple[str, int]], noun: str) -> list[str]:
 
 
 # -- values
+
+
+def _brief(text: str) -> str:
+    """A text from a file, which may be of any length."""
+    return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}…"
 
 
 def signed(share: float | None) -> str:

@@ -32,7 +32,7 @@ DTYPES = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4")
 KEYS = (
     "name", "title", "vendor", "family", "year", "memory_gib", "memory_bytes", "memory_bytes_per_s",
     "memory_efficiency", "peak_flops_per_s", "matmul_efficiency", "sustained", "host_bytes_per_s", "inherits",
-    "library", "source", "measured", "notes", "links", "link_bytes_per_s", "peer_to_peer", "waves",
+    "library", "source", "measured", "fitted", "notes", "links", "link_bytes_per_s", "peer_to_peer", "waves",
 )  # fmt: skip
 GIB = 2**30
 _MOST_ANCESTORS = 4

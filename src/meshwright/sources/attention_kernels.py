@@ -90,7 +90,7 @@ def _catalog_kernel(named: Any, where: str) -> AttentionKernel:
 def _changed(kernel: AttentionKernel, given: Fields, keys: Mapping[str, str]) -> AttentionKernel:
     """The kernel with what the mapping says; `keys` says under which of its keys each figure of the kernel stands."""
     changes: dict[str, Any] = {name: given.not_negative(keys[name]) for name in _NUMBERS if keys.get(name, "") in given}
-    for name in ("title", "source", "measured"):
+    for name in ("title", "source", "measured", "fitted"):
         if keys.get(name, "") in given:
             changes[name] = given.text(name)
     for name in ("notes", "kernels"):

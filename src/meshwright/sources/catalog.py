@@ -27,6 +27,7 @@ KINDS = {
     "paths": "path through a host",
     "links": "family of links",
     "accuracy": "table of accuracy",
+    "habits": "set of habits",
 }
 """Each folder of the catalog and what one entry of it is called."""
 

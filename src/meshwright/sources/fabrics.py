@@ -13,7 +13,7 @@ from meshwright.spec.errors import InputError
 
 KEYS = (
     "name", "title", "port_bits_per_s", "node_ports", "default_ports", "latency_s", "efficiency",
-    "sqrt_s_per_sqrt_byte", "in_switch_reduction", "source",
+    "sqrt_s_per_sqrt_byte", "in_switch_reduction", "source", "fitted",
 )  # fmt: skip
 MOST_PORTS = 1024
 """No host has more network ports."""

@@ -57,9 +57,19 @@ _SHARES = (
 )
 
 
+@cache
+def _common() -> Mapping[str, Any]:
+    """The numbers that all profiles share."""
+    entry = load_entry("habits", "common")
+    return {key: value for key, value in entry.items() if key not in _ABOUT}
+
+
+_ABOUT = ("name", "title", "source", "fitted")
+
+
 def software_from(entry: Mapping[str, Any], where: str) -> Software:
     values: dict[str, Any] = {"attention": profile_kernel(entry, where, Software.attention)}
-    for key, value in entry.items():
+    for key, value in {**_common(), **entry}.items():
         if key not in PROFILE_KEYS:
             near = near_names(key, PROFILE_KEYS)
             raise InputError(f"unknown key {key!r}", where, f"did you mean {near[0]}?" if near else "")

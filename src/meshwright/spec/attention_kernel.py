@@ -37,6 +37,8 @@ class AttentionKernel:
     notes: tuple[str, ...] = ()
     kernels: tuple[str, ...] = ()
     """Names of its implementations in tables of kernel measurements."""
+    fitted: str = ""
+    """What its efficiency in training rests on; written by the calibration."""
     measured: str = ""
     """What the shape was fitted on, with the residual; written by the fit."""
 

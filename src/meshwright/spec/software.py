@@ -26,20 +26,21 @@ class Software:
     year: int = 0
     frameworks: tuple[str, ...] = ()
     """Words by which a table of measurements names the framework."""
+    fitted: str = ""
+    """What the profile's fitted numbers rest on; written by the calibration."""
     # -- kernels
     attention: AttentionKernel = UNFUSED
     elementwise_factor: float = 1.0
     """Memory traffic of norms, activations, rotary and residuals over the least a fused implementation needs."""
-    elementwise_backward_ratio: float = 1.6
-    misaligned_64_factor: float = 1.5
+    elementwise_backward_ratio: float = 1.0
+    misaligned_64_factor: float = 1.0
     """Time factor of a matmul with a sharded dimension that is not a multiple of 64."""
-    misaligned_8_factor: float = 2.75
+    misaligned_8_factor: float = 1.0
     """The same where it isn't a multiple of 8."""
-    matmul_rows_overhead: float = 60.0
-    """A matmul of m rows takes as long as one of m + this many at the full rate. Median over shapes of 4,096 and more
-    of bf16 kernel tables: 512 rows reach 88 % (A100) and 91 % (H100) of what 8,192 rows reach."""
-    matmul_depth_overhead: float = 150.0
-    """The same for the summed dimension: 1,024 reach 86 % of what 16,384 reach (H100 bf16 kernel tables)."""
+    matmul_rows_overhead: float = 0.0
+    """A matmul of m rows takes as long as one of m + this many at the full rate."""
+    matmul_depth_overhead: float = 0.0
+    """The same for the summed dimension."""
     fp8_cast_bytes_per_element: float = 4.0
     """Memory traffic to cast one 16-bit element for matmuls: 2 read, 1 written and 1 written transposed (delayed
     scaling; scaling by the present maximum reads once more)."""
@@ -47,7 +48,7 @@ class Software:
     # -- host
     launch_s_per_layer: float = 0.0
     """Host time to launch the kernels of one layer's forward; the layer can't be faster than that."""
-    launch_backward_ratio: float = 1.6
+    launch_backward_ratio: float = 1.0
     step_overhead_s: float = 4.4e-3
     # -- communication habits
     tensor_overlap: float = 0.0
@@ -58,7 +59,7 @@ class Software:
     """Gradient reduction and parameter gathers run beside the computation."""
     data_exposed_floor: float = 0.28
     """Share of data-parallel communication that stays exposed even where the computation could hide all of it."""
-    overlap_contention: float = 0.145
+    overlap_contention: float = 0.0
     """Slow-down of the computation by communication running beside it, as a share of the hidden time."""
     expert_overlap: float = 0.0
     expert_imbalance: float = 1.1
@@ -90,7 +91,7 @@ class Software:
     accumulation_bytes_per_parameter: float = 8.0
     """Memory traffic per parameter and micro-batch to add gradients into their accumulator; 0 where the weight-gradient
     matmul adds in place."""
-    optimizer_traffic_factor: float = 0.93
+    optimizer_traffic_factor: float = 1.0
     host_update_bytes_per_s: float = 2.5e10
     """Host-memory traffic of an offloaded optimizer step, per accelerator."""
     host_link_efficiency: float = 0.4
@@ -102,8 +103,8 @@ class Software:
     gradient_bytes: float = 4.0
     """Bytes per gradient element as accumulated."""
     optimizer_step_bytes: float = 0.0
-    """Further bytes per parameter whose states the rank holds, while its optimizer steps: copies of the shard's gradients
-    and temporaries of the update."""
+    """Further bytes per parameter whose states the rank holds, while its optimizer steps: copies of the shard's
+    gradients and temporaries of the update."""
     by_dtype: tuple[tuple[str, GradientHabits], ...] = ()
     """Gradient habits of single number formats; the fields above hold for the others."""
     bucket_bytes: float = 0.0
@@ -123,8 +124,8 @@ class Software:
     (torch.utils.checkpoint without re-entry, from 2.1 on)."""
     fused_gated_activation: bool = True
     column_inputs_copied: bool = False
-    """Under tensor parallelism every matrix that is split by columns keeps a copy of its input of its own: queries, keys,
-    values, gate and up (PaddlePaddle's c_identity); otherwise they share one."""
+    """Under tensor parallelism every matrix that is split by columns keeps a copy of its input of its own: queries,
+    keys, values, gate and up (PaddlePaddle's c_identity); otherwise they share one."""
     logit_saved_bytes: float = 4.0
     """Bytes per logit kept from the loss's forward to its backward."""
     logit_peak_bytes: float = 6.0
