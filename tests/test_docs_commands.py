@@ -60,7 +60,16 @@ def test_a_command_of_the_documentation_runs(command: str, monkeypatch: pytest.M
 
 def test_every_page_that_shows_commands_is_read() -> None:
     pages = {page for page, _ in shown()}
-    assert {"README.md", "guide.md", "index.md", "explain.md", "scale.md", "topology.md", "validate.md"} <= pages
+    assert {
+        "README.md",
+        "guide.md",
+        "index.md",
+        "explain.md",
+        "scale.md",
+        "topology.md",
+        "validate.md",
+        "calibrate.md",
+    } <= pages
     assert len(as_typed()) >= 15
 
 

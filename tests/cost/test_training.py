@@ -44,6 +44,26 @@ def exactly(value: Any) -> Any:
     return pytest.approx(value, rel=1e-12)
 
 
+def test_slow_hosts_take_that_much_longer_to_launch() -> None:
+    """A layer that waits for its launches, and the step's own overhead, take as many times longer as the hosts do."""
+    quick = job(cluster=small.switches(2, 4), software=replace(SOFTWARE, launch_s_per_layer=1.0, step_overhead_s=0.5))
+    groups = tuple(replace(group, host_overhead_factor=3.0) for group in quick.cluster.groups)
+    slow = replace(quick, cluster=replace(quick.cluster, groups=groups))
+    plan = Plan(dp=8)
+    launches, slower = (
+        estimate(each.model, each.cluster, each.workload, plan, each.software) for each in (quick, slow)
+    )
+    assert slower.time_s["compute"] == exactly(launches.time_s["compute"])
+    launch_s = _launch_s(quick, launches.num_micro_batches)
+    assert slower.time_s["overhead"] - launches.time_s["overhead"] == exactly(2 * launch_s + 2 * 0.5)
+
+
+def _launch_s(of_job: Job, micro_batches: int) -> float:
+    software = of_job.software
+    passes = 1 + software.launch_backward_ratio
+    return micro_batches * of_job.model.num_layers * software.launch_s_per_layer * passes
+
+
 # -- one cost code, scalar and vector
 
 

@@ -178,10 +178,10 @@ def _nothing(left_out: Sequence[tuple[str, str]], cluster: Cluster, where: str) 
     if not left_out:
         return InputError("holds no measured step time", where, "a row needs a job, a layout and a measured time")
     row, reason = left_out[0]
-    count = f"none of its {len(left_out):,} rows" if len(left_out) > 1 else "its one row is not a run that"
-    what = "is a run that can" if len(left_out) > 1 else "can"
-    first = f"the first, {row}: " if len(left_out) > 1 else ""
-    return InputError(f"{count} {what} be predicted on {cluster.name}: {first}{reason}", where)
+    if len(left_out) == 1:
+        return InputError(f"its one row can't be predicted on {cluster.name}: {reason}", where)
+    count = f"none of its {len(left_out):,} rows can be predicted on {cluster.name}"
+    return InputError(f"{count}; the first, {row}: {reason}", where)
 
 
 def _jobs(runs: Sequence[Run]) -> list[Hashable]:

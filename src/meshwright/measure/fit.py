@@ -147,27 +147,17 @@ def descend(
         settled = bool(np.max(np.abs(tried - theta), initial=0.0) < SETTLED)
         theta, residuals, objective = tried, at, reached
         if not settled and not fixed and iterations < most_iterations:
-            current = derivatives(runs, constants, np.exp(theta), residuals, current)
+            current = derivatives(runs, constants, np.exp(theta), residuals)
     return Found(theta, residuals, current, iterations, settled)
 
 
-def derivatives(
-    runs: Sequence[Run],
-    constants: Sequence[Constant],
-    factors: Array,
-    at: Array | None = None,
-    known: Array | None = None,
-) -> Array:
-    """Forward differences at `factors`; `at` are the log ratios there. Where `known` slopes are 0, the constant doesn't
-    move the run and isn't tried again."""
+def derivatives(runs: Sequence[Run], constants: Sequence[Constant], factors: Array, at: Array | None = None) -> Array:
+    """Forward differences at `factors`, of the runs whose cluster and software hold the constant; `at` are the log
+    ratios there."""
     at = log_ratios(runs, constants, factors) if at is None else at
     values = np.zeros((len(runs), len(constants)))
     for column, constant in enumerate(constants):
-        rows = [
-            row
-            for row, run in enumerate(runs)
-            if constant.holds(run.cluster, run.software) and (known is None or known[row, column] != 0)
-        ]
+        rows = [row for row, run in enumerate(runs) if constant.holds(run.cluster, run.software)]
         changed = factors.copy()
         changed[column] *= np.exp(DIFFERENCE)
         values[rows, column] = (log_ratios([runs[row] for row in rows], constants, changed) - at[rows]) / DIFFERENCE

@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
+from meshwright.show.calibration import calibration_view
 from meshwright.show.explanation import explanation_view
 from meshwright.show.scaling import scaling_view
 from meshwright.show.terminal import estimate_view, ranking_view
@@ -18,7 +19,7 @@ _PAGE = '<pre style="line-height: 1.15; overflow-x: auto">{code}</pre>'
 
 
 def register(shell: Any) -> None:
-    """Teach an IPython shell to show estimates, rankings, explanations, sweeps and validations."""
+    """Teach an IPython shell to show estimates, rankings, explanations, sweeps, validations and calibrations."""
     formatters = shell.display_formatter.formatters
     for module, name, view in (
         ("meshwright.spec.estimate", "Estimate", _estimate),
@@ -26,6 +27,7 @@ def register(shell: Any) -> None:
         ("meshwright.choose.explain.facts", "Explanation", _explanation),
         ("meshwright.choose.scaling", "Scaling", _scaling),
         ("meshwright.measure.report", "Validation", _validation),
+        ("meshwright.measure.calibration", "Calibration", _calibration),
     ):
         formatters["text/html"].for_type_by_name(module, name, _to_html(view))
         formatters["text/plain"].for_type_by_name(module, name, _to_text(view))
@@ -53,6 +55,10 @@ def _scaling(scaling: Any) -> RenderableType:
 
 def _validation(validation: Any) -> RenderableType:
     return validation_view(validation, WIDTH)
+
+
+def _calibration(calibration: Any) -> RenderableType:
+    return calibration_view(calibration, WIDTH)
 
 
 def _to_html(view: Any) -> Any:
