@@ -21,7 +21,7 @@ from meshwright.measure.places import (
 )
 
 EAGER = ("llm-foundry-2023", "deepspeed-2023", "internevo-2023", "paddle-2023", "megatron-deepspeed-2022", "fsdp-2024")
-FUSED = ("megatron-2021", "megatron-core-2024", "nemo-2024", "torchtitan-2024", "current")
+FUSED = ("megatron-2021", "megatron-core-2024", "nemo-2024", "torchtitan-2024", "torchtitan-2025", "current")
 MEGATRON = ("megatron-2021", "megatron-deepspeed-2022")
 OLDER_FABRICS = ("infiniband-hdr", "infiniband-edr", "omni-path-100g", "roce-100g", "roce-200g")
 NEWER_FABRICS = ("infiniband-ndr", "roce-400g", "infiniband-xdr", "roce-800g")
