@@ -75,10 +75,18 @@ def weighted_quantile(values: Array, weights: Array, part: float) -> float:
 
 def coverage(left: Left) -> Mapping[str, float]:
     """Share of left-out runs inside a range that was fitted without their source too; by source, and of `all`."""
-    inside: dict[str, list[bool]] = defaultdict(list)
+    inside = held(left)
+    sources = np.array([each.row.source for each in left.comparisons])
+    found = {str(source): float(np.mean(inside[sources == source])) for source in dict.fromkeys(sources)}
+    return {**found, "all": float(np.mean(inside))}
+
+
+def held(left: Left) -> Array:
+    """Of each left-out run, whether it lies inside a range that was fitted without its source too."""
+    inside = np.zeros(len(left.comparisons), dtype=bool)
     sources = np.array([each.row.source for each in left.comparisons])
     for source in dict.fromkeys(sources):
-        others = [index for index, name in enumerate(sources) if name != source]
+        others = np.flatnonzero(sources != source)
         known = fit_accuracy(
             Left(
                 tuple(left.comparisons[index] for index in others),
@@ -88,11 +96,9 @@ def coverage(left: Left) -> Mapping[str, float]:
         )
         for index in np.flatnonzero(sources == source):
             each = left.comparisons[index]
-            job, plan = _job(each), _estimate(each).plan
-            low, high = known.range(_regimes(each), unmeasured(known, job, plan))
-            inside[str(source)].append(bool(low <= np.exp(-left.log_ratios[index]) <= high))
-    every = [hit for hits in inside.values() for hit in hits]
-    return {**{source: float(np.mean(hits)) for source, hits in inside.items()}, "all": float(np.mean(every))}
+            low, high = known.range(_regimes(each), unmeasured(known, _job(each), _estimate(each).plan))
+            inside[index] = low <= np.exp(-left.log_ratios[index]) <= high
+    return inside
 
 
 def _regimes(each: Comparison) -> tuple[str, ...]:

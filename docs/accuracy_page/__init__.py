@@ -1,0 +1,1 @@
+"""The parts of accuracy.md: what is computed, its tables, its pictures and its text."""

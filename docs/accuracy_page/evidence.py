@@ -1,0 +1,131 @@
+"""What the page is made from: every row predicted, the fit to them, and each source predicted without it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from meshwright.cost.ranges import regimes
+from meshwright.measure.catalog_fit import NOISY, TRAINING, CatalogFit, computed_sources, evidence, fit_comparisons
+from meshwright.measure.comparison import TOKENS_PER_S, Comparison
+from meshwright.measure.errors import step_times
+from meshwright.measure.predict import compare
+from meshwright.measure.ranges_fit import Left, coverage
+from meshwright.spec.plan import Array
+from meshwright.spec.rules import Job
+
+MEMORY, ABOUT = "memory.csv", "README.md"
+LONGEST = 8192
+"""Tokens of a sequence up to which most training is done."""
+UNUSUAL = frozenset({"8-bit matmuls", "long sequences", "widths that fill no tile", "Blackwell"})
+"""Regimes that are counted apart."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All rows beside their predictions. Arrays of `fit` follow its `comparisons`."""
+
+    training: tuple[Comparison, ...]
+    """Of training.csv, as the catalog predicts them now."""
+    memory: tuple[Comparison, ...]
+    """Of memory.csv."""
+    fit: CatalogFit
+    about: str = ""
+    """What the data folder says of its sources."""
+
+    @cached_property
+    def taught(self) -> tuple[Comparison, ...]:
+        """The rows that the fit counts, as the catalog predicts them now: in-sample."""
+        return self.fit.comparisons
+
+    @cached_property
+    def left_out(self) -> tuple[Comparison, ...]:
+        """The same rows, each predicted by constants that were fitted without its source."""
+        return shifted(self.fit.comparisons, self.fit.folds.left_out)
+
+    @cached_property
+    def profiled(self) -> tuple[Comparison, ...]:
+        """Rows of sources whose times look computed: no constant was fitted to them."""
+        computed = computed_sources(self.training)
+        return tuple(
+            each
+            for each in step_times(self.training)
+            if each.row.source in computed and each.log_ratio is not None and "flags" not in each.row.cells
+        )
+
+    @cached_property
+    def left(self) -> Left:
+        return Left(self.fit.comparisons, self.fit.folds.left_out, self.profiled)
+
+    @cached_property
+    def inside(self) -> dict[str, float]:
+        """Share of the left-out rows in ranges that were fitted without their source, by source and of `all`."""
+        return dict(coverage(self.left))
+
+    @cached_property
+    def noisy(self) -> tuple[str, ...]:
+        return tuple(source for source in dict.fromkeys(each.row.source for each in self.training) if source in NOISY)
+
+
+def collect(folder: Path, progress: Callable[[str], None]) -> Evidence:
+    """Everything from a folder of measurements. Takes some minutes. Raises InputError for a file that is missing or
+    wrong."""
+    progress("predicting the rows of training.csv")
+    training = compare(folder / TRAINING)
+    progress("predicting the rows of memory.csv")
+    memory = compare(folder / MEMORY)
+    fit = fit_comparisons(training, progress)
+    return Evidence(tuple(training), tuple(memory), fit, (folder / ABOUT).read_text(encoding="utf-8"))
+
+
+def shifted(comparisons: Sequence[Comparison], log_ratios: Array) -> tuple[Comparison, ...]:
+    """The comparisons with other predictions: ln(predicted / measured) of the step time as given."""
+    return tuple(_shifted(each, float(ratio)) for each, ratio in zip(comparisons, log_ratios, strict=True))
+
+
+def _shifted(each: Comparison, log_ratio: float) -> Comparison:
+    if each.log_ratio is None or each.predicted is None or each.estimate is None:
+        raise ValueError(f"{each.row.where} has no prediction")
+    longer = math.exp(log_ratio - each.log_ratio)
+    factor = 1 / longer if each.metric == TOKENS_PER_S else longer
+    return replace(
+        each,
+        predicted=each.predicted * factor,
+        low=None if each.low is None else each.low * factor,
+        high=None if each.high is None else each.high * factor,
+        estimate=replace(
+            each.estimate, time_s={part: seconds * longer for part, seconds in each.estimate.time_s.items()}
+        ),
+    )
+
+
+def usual(each: Comparison) -> bool:
+    """Whether a job is of the kind that most are: 16-bit, on widths that fill tiles, up to LONGEST tokens."""
+    found = each.estimate
+    if found is None:
+        return False
+    job = Job(found.model, found.cluster, found.software, found.workload)
+    return found.workload.seq_len <= LONGEST and not UNUSUAL & set(regimes(job, found.plan, found.time_s))
+
+
+def full_layout(each: Comparison) -> bool:
+    """Whether the row states its tensor and pipeline degree."""
+    return each.estimate is not None and not any(assumed.startswith(("tp=", "pp=")) for assumed in each.assumed)
+
+
+def counted(comparisons: Iterable[Comparison]) -> tuple[Comparison, ...]:
+    """The rows that the fit would count."""
+    return tuple(evidence(list(comparisons)))
+
+
+def noise_floors(about: str) -> dict[str, tuple[str, str]]:
+    """(typical, largest) difference between repeats of one configuration, by source, as the folder's README states
+    them: `name [median] 1.8%, max 10%`."""
+    _, _, section = about.partition("## Noise floors")
+    flat = " ".join(section.partition("\n## ")[0].split())
+    found = re.findall(r"([a-z][\w-]+) (?:median )?([\d.]+(?:-[\d.]+)?)%, max ([\d.]+)%", flat)
+    return {source: (typical.replace("-", "–"), most) for source, typical, most in found}
