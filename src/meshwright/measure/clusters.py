@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from functools import cache
 
-from meshwright.measure.cells import number, whole, words
+from meshwright.measure.cells import number, stated, whole
 from meshwright.measure.comparison import Row
 from meshwright.sources.catalog import entry_names
 from meshwright.sources.cluster_files import library_of
@@ -21,18 +21,20 @@ _FABRIC_WORDS = (
     ("ndr", "infiniband"), ("edr", "infiniband"), ("ethernet", "ethernet"), ("tcp", "ethernet"),
 )  # fmt: skip
 _USUAL_GPUS_PER_NODE = 8
+_USUAL_ACCELERATOR = "a100-80g"
+"""Of a row that doesn't tell its GPU: most published runs used it. Components of the memory don't depend on it."""
 
 
 def cluster_of(row: Row, accelerators: int) -> tuple[Cluster, tuple[str, ...]]:
     """(the cluster of `accelerators` that the row describes, what was assumed of it). The stated network rate is kept,
     whatever the preset has. Raises InputError where no catalog accelerator is meant."""
     cells = row.cells
-    if "gpu" not in cells:
-        raise InputError("gpu is not stated")
-    name = accelerator_name(cells["gpu"], number(cells, "gpu_mem_gb"))
+    gpu = stated(cells, "gpu")
+    name = accelerator_name(gpu, number(cells, "gpu_mem_gb")) if gpu else _USUAL_ACCELERATOR
     per_node = whole(cells, "gpus_per_node")
     gbps = number(cells, "inter_node_gbps_per_gpu")
-    return _cluster(name, accelerators, per_node, gbps, words(cells, "inter_node_link"))
+    cluster, assumed = _cluster(name, accelerators, per_node, gbps, stated(cells, "inter_node_link").lower())
+    return cluster, assumed if gpu else (f"gpu={name}", *assumed)
 
 
 @cache

@@ -42,6 +42,7 @@ PROFILE_KEYS = tuple(dict.fromkeys((*_KNOWN, *KERNEL_KEYS)))
 """Keys of a profile."""
 _CHOICES: dict[str, tuple[str, ...]] = {
     "pipeline_sharding": SHARDING,
+    "usual_sharding": ("", *SHARDING),
     "context_parallel": ("ring", "gather"),
     "selective": ("attention", "elementwise", "alternate"),
 }
