@@ -55,7 +55,8 @@ def test_a_flag_is_nothing_else() -> None:
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("2024-12", 2024), ("NeMo 24.07", 2024), ("2023-05..07 table (torch 1.13/2.0-era)", 2023), ("24.13", None), ("", None)],
+    [("2024-12", 2024), ("NeMo 24.07", 2024), ("2023-05..07 table (torch 1.13/2.0-era)", 2023), ("24.13", None),
+     ("", None)],
 )  # fmt: skip
 def test_the_year_of_a_measurement(text: str, value: int | None) -> None:
     assert year({"date": text}) == value

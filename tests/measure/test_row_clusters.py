@@ -42,9 +42,15 @@ def test_a_gpu_that_the_source_does_not_tell_is_assumed() -> None:
 
 @pytest.mark.parametrize(
     ("link", "gbps", "kind"),
-    [("4x100Gb RoCE", "50", "roce"), ("4x Omni-Path 100Gb/node", "50", "omni-path"), ("8x HDR IB 200Gb", "200", "infiniband"),
-     ("RDMA 400Gb/s per GPU", "400", "roce"), ("EFA", "37.5", "efa"), ("", "123", "infiniband")],
-)  # fmt: skip
+    [
+        ("4x100Gb RoCE", "50", "roce"),
+        ("4x Omni-Path 100Gb/node", "50", "omni-path"),
+        ("8x HDR IB 200Gb", "200", "infiniband"),
+        ("RDMA 400Gb/s per GPU", "400", "roce"),
+        ("EFA", "37.5", "efa"),
+        ("", "123", "infiniband"),
+    ],
+)
 def test_the_stated_rate_is_kept_whatever_the_preset_has(link: str, gbps: str, kind: str) -> None:
     cells = {"gpu": "A100-SXM-80GB", "gpus_per_node": "8", "inter_node_gbps_per_gpu": gbps}
     cells |= {"inter_node_link": link} if link else {}

@@ -70,8 +70,8 @@ def peak_gib(row: Row) -> float | None:
 
 
 def component_bytes(found: Estimate, metric: str) -> float:
-    """Bytes of a part of the peak: model states; what forward keeps for backward, logits included; or the most that
-    forward and backward hold of both."""
+    """Bytes of a part of the peak: model states; what forward keeps for backward, logits included (the
+    loss's part is split by what the profile says of each logit); or the most that forward and backward hold of both."""
     held, software = found.memory_bytes, found.software
     if metric == "model_states_gib":
         return held["weights"] + held["gradients"] + held["optimizer"]
