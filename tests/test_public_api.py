@@ -50,7 +50,7 @@ def test_a_plan_is_saved_and_loaded(tmp_path: Path) -> None:
     assert mw.load_plan(tmp_path / "plan.yaml").plan == estimate.plan
 
 
-def test_answers_show_themselves_in_a_notebook() -> None:
+def test_answers_show_themselves_in_a_notebook(repository: Path) -> None:
     from meshwright.show.notebook import register
 
     shown: dict[tuple[str, str], Any] = {}
@@ -71,6 +71,7 @@ def test_answers_show_themselves_in_a_notebook() -> None:
         "Ranking": (ranking, "Time of a step"),
         "Explanation": (ranking.explain(), "What crosses which link"),
         "Scaling": (mw.scale("gpt2", "1xdgx-a100-80g", job), "Where more stops paying"),
+        "Validation": (mw.validate(repository / "docs" / "runs.csv"), "predicted against measured"),
     }
     for name, (answer, title) in answers.items():
         module, html = shown["text/html", name]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from meshwright.choose import Ranking
     from meshwright.choose.explain import Explanation
     from meshwright.choose.scaling import Scaling
+    from meshwright.measure.calibration import Calibration
     from meshwright.measure.report import Validation
     from meshwright.sources.clusters import load_cluster, save_cluster
     from meshwright.sources.models import load_model
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Accelerator",
+    "Calibration",
     "Cluster",
     "Estimate",
     "Explanation",
@@ -52,6 +54,7 @@ __all__ = [
     "Training",
     "Validation",
     "__version__",
+    "calibrate",
     "choose",
     "estimate",
     "explain",
@@ -67,6 +70,7 @@ __all__ = [
 
 _HOMES = {
     "Accelerator": "spec.cluster",
+    "Calibration": "measure.calibration",
     "Cluster": "spec.cluster",
     "Estimate": "spec.estimate",
     "Explanation": "choose.explain",
@@ -200,6 +204,27 @@ def validate(
 
     files = [paths] if isinstance(paths, str | Path) else list(paths)
     return judged([each for file in files for each in compare(file, progress)], [str(file) for file in files], source)
+
+
+def calibrate(
+    paths: str | Path | Iterable[str | Path],
+    cluster: Cluster | str | Path,
+    software: Software | str | None = None,
+    *,
+    source: str | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Calibration:
+    """Fit the constants of a cluster to runs that were measured on it, all or a part of it: matmul and memory
+    efficiency, the efficiency of each link, the speed of the hosts. `save_cluster` writes the `cluster` of the result.
+
+    Cluster as for `estimate`; `software` stands for what the rows say of their framework; `source` keeps to the rows of
+    one source. Raises InputError for a file that can't be read, and where no run can be predicted on the cluster.
+    """
+    from meshwright.measure.calibration import calibrate as fitted
+
+    files = [paths] if isinstance(paths, str | Path) else list(paths)
+    profile = None if software is None else _software(software)
+    return fitted(files, _cluster(cluster), profile, source, progress)
 
 
 def _model(model: Model | str) -> Model:

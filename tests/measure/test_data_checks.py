@@ -18,7 +18,9 @@ from meshwright.measure.data_checks import (
     flagged,
     too_much_memory,
 )
+from meshwright.measure.files import read_rows
 from meshwright.measure.finding import number, numbers, published_times_s
+from meshwright.measure.predict import compare_rows
 from meshwright.measure.published_values import contradictions, conventions, impossible_speeds
 
 JOB = {"model": "gpt2", "seq_len": "1024", "gpus_total": "8", "tp": "2", "pp": "1", "dp": "4", "micro_batch": "2",
@@ -120,7 +122,7 @@ def test_a_rate_that_contradicts_the_step_time() -> None:
 def test_flops_are_counted_from_the_fewest_to_the_most_conventional_ones() -> None:
     """GPT-2 without recomputation: 6 FLOPs for each of 12 × 12 × 768² weights and of their biases and norms up to 6
     for all of 124,439,808 parameters and 12 s h L for attention; with recomputation a third more."""
-    fewest, most = conventions(gpt2_estimate())
+    fewest, most = conventions(gpt2_estimate(), 8)
     tokens = 64 * 1024 / 8
     blocks = 12 * (12 * 768**2 + 13 * 768)
     attention = 12 * 1024 * 768 * 12
@@ -128,7 +130,7 @@ def test_flops_are_counted_from_the_fewest_to_the_most_conventional_ones() -> No
     assert most / tokens == pytest.approx(6 * 124_439_808 + attention)
     again = timed(1, 1, plan={"recompute": "full"}).estimate
     assert again is not None
-    assert conventions(again)[1] / tokens == pytest.approx((6 * 124_439_808 + attention) * 4 / 3)
+    assert conventions(again, 8)[1] / tokens == pytest.approx((6 * 124_439_808 + attention) * 4 / 3)
 
 
 @pytest.mark.parametrize(
@@ -149,6 +151,12 @@ def test_tflops_that_no_way_of_counting_makes_of_the_step_time(share: float, rec
     for cells in ({"tflops_per_gpu": f"{156 * share}"}, {"mfu_pct": f"{50 * share}"}):
         row = timed(step, step, plan={"recompute": recompute}, step_time_s=f"{step}", **cells)
         assert bool(list(contradictions([row]))) == contradicts
+
+
+def test_speeds_are_those_of_the_accelerators_that_the_row_states() -> None:
+    """Degrees that multiply to 8 on 4 accelerators: half of the peak on 8 is all of it on 4."""
+    assert not list(impossible_speeds([timed(step_of_mfu(0.5), 1.0, gpus_total="8")]))
+    assert len(list(impossible_speeds([timed(step_of_mfu(0.51), 1.0, gpus_total="4")]))) == 1
 
 
 def test_every_kind_of_finding_is_explained_and_findings_come_in_that_order() -> None:
@@ -184,3 +192,15 @@ def test_flagged_rows_of_published_tables_are_all_named(shared: Path) -> None:
     for each in flagged(rows):
         named[each.source] += len(each.rows)
     assert named == counted
+
+
+@pytest.mark.field
+def test_the_published_rate_that_its_authors_call_invalid_is_found(shared: Path) -> None:
+    """Four rows of this source are of a model smaller than its heading says: "FFN_HIDDEN_SIZE was wrong". Three of
+    their rates are what the larger model's would be with recomputation; the fourth can't be had from its step time."""
+    rows = read_rows(shared / "data" / "measured" / "training.csv")
+    smaller = [each for each in rows if "FFN_HIDDEN_SIZE was wrong" in each.cells.get("flags", "")]
+    others = [each for each in rows if each.source == smaller[0].source and "flags" not in each.cells]
+    assert len(smaller) == 4
+    assert others
+    assert {each.rows for each in contradictions(compare_rows([*smaller, *others]))} == {("T02052",)}

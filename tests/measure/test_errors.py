@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from measured import rated, sized, timed
 
+from meshwright.measure.comparison import Row
 from meshwright.measure.errors import errors, errors_by, mean_over, peaks, step_times, worst
 
 
@@ -54,6 +56,19 @@ def test_times_and_memory_are_kept_apart() -> None:
     assert [each.metric for each in step_times(rows)] == ["step_time_s", "tokens_per_s_per_gpu"]
     assert errors("a", peaks(rows)).median == pytest.approx(0.25)
     assert errors("a", peaks(rows)).bias == pytest.approx(-0.25)
+
+
+def test_a_peak_that_two_rows_state_counts_once() -> None:
+    """A table of training runs with their memory, and a table of memory that refers to its rows."""
+    run = replace(sized(40, 30), row=Row("a.csv:2", "training", {"source_id": "a", "row_id": "T1"}))
+    again, other = sized(40, 31, linked_training_row="T1"), sized(50, 55, linked_training_row="T2")
+    assert [each.predicted for each in peaks([run, again, other])] == [31, 55]
+    assert len(peaks([run, sized(40, 31, source="b", linked_training_row="T1")])) == 2
+
+
+def test_a_range_of_no_width_is_none() -> None:
+    exact = replace(timed(10, 10), low=10.0, high=10.0)
+    assert errors("a", [exact]).within_range is None
 
 
 def test_every_source_counts_once_in_the_mean_over_sources() -> None:

@@ -35,9 +35,11 @@ def test_an_unknown_accelerator_is_refused_by_name() -> None:
         cluster_of(Row("runs.csv:2", "training", {"gpu": "Foo9000"}), 8)
 
 
-def test_a_gpu_that_the_source_does_not_tell_is_assumed() -> None:
-    _, assumed = cluster_of(Row("runs.csv:2", "memory", {"gpu": "(not stated; 8 GPUs)", "gpus_per_node": "8"}), 8)
-    assert assumed == ("gpu=a100-80g",)
+def test_a_gpu_that_the_source_does_not_tell_is_assumed_for_memory_and_missing_for_time() -> None:
+    cells = {"gpu": "(not stated; 8 GPUs)", "gpus_per_node": "8"}
+    assert cluster_of(Row("runs.csv:2", "memory", cells), 8)[1] == ("gpu=a100-80g",)
+    with pytest.raises(InputError, match="gpu is not stated"):
+        cluster_of(Row("runs.csv:2", "training", cells), 8)
 
 
 @pytest.mark.parametrize(

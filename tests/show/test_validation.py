@@ -62,7 +62,7 @@ def test_choices_memory_and_rows_are_told(validation: Validation) -> None:
     text = text_of(validation)
     # one job of three layouts, the fastest is found; all three pairs are far apart and in order
     assert line_of(text, "Choices between layouts", "first") == ["first", "1", "0%", "0%", "0%", "100%", "3", "100%"]
-    assert line_of(text, "Peak memory", "second") == ["second", "1", "1", "25%", "25%", "25%", "+25%", "-"]
+    assert line_of(text, "Peak memory", "second") == ["second", "1", "1", "25%", "25%", "25%", "+25%"]
     assert line_of(text, "Does it fit", "second") == ["second", "2", "2", "100%", "1", "1", "100%"]
     worst = line_of(text, "Furthest off", "T3")
     assert worst[-2:] == ["+50%", "compute"]
@@ -83,6 +83,14 @@ def test_one_source_needs_no_line_for_all_of_them() -> None:
     assert "mean over sources" not in text
     assert "all rows" not in text
     assert "Peak memory" not in text
+
+
+def test_columns_without_any_figure_are_left_out() -> None:
+    """No range of memory is stated, and no run was out of memory."""
+    text = text_of(judged([sized(40, 50)], ["file.csv"]))
+    assert "in range" not in text
+    assert "out of memory" not in text
+    assert line_of(text, "Does it fit", "a") == ["a", "1", "1", "100%"]
 
 
 def test_a_bias_has_its_sign() -> None:
@@ -118,8 +126,15 @@ def test_the_document_holds_the_same_figures_in_si_units(validation: Validation)
 def test_the_error_of_a_rate_is_also_given_as_that_of_the_time() -> None:
     document = validation_document(judged([rated(1000, 1250)], ["file.csv"]))
     (row,) = document["comparisons"]
+    assert row["metric"] == "tokens_per_s_per_gpu"
     assert row["error"] == pytest.approx(0.25)
     assert row["step_time_error"] == pytest.approx(-0.2)
+
+
+def test_any_memory_is_in_bytes() -> None:
+    states = replace(sized(2, 3), metric="model_states_gib")
+    row = validation_document(judged([states], ["file.csv"]))["comparisons"][0]
+    assert (row["metric"], row["measured"], row["step_time_error"]) == ("model_states_bytes", 2 * 2**30, None)
 
 
 def test_the_rows_have_the_columns_of_the_contract(validation: Validation) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from meshwright.spec.cluster import Cluster
 from meshwright.spec.estimate import Estimate
 from meshwright.spec.rules import Job
+from meshwright.spec.software import state_bytes
 
 OBJECTIVES = ("throughput", "latency", "cost", "memory", "fewest")
 """`latency` is `throughput` for training: a step is one request."""
@@ -70,5 +71,5 @@ def least_accelerators(job: Job) -> int:
 
 def least_state_bytes(job: Job) -> float:
     """One copy of the weights and gradients; what else is kept might be offloaded."""
-    per_parameter = min(job.workload.weight_bytes, 2) + min(job.software.gradient_bytes, 2)
+    per_parameter = min(job.workload.weight_bytes, 2) + min(state_bytes(job.software, job.workload).gradient, 2)
     return job.model.num_parameters * per_parameter

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from meshwright.cli.answer import INTERRUPTED
+from meshwright.cli.calibrate import calibrate
 from meshwright.cli.catalog import catalog
 from meshwright.cli.estimate import estimate
 from meshwright.cli.explain import explain
@@ -28,7 +29,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (plan, estimate, explain, scale, validate, catalog):
+for command in (plan, estimate, explain, scale, validate, calibrate, catalog):
     app.command()(command)
 
 

@@ -51,7 +51,7 @@ def read_request(model: str, job: JobOptions, plan: PlanOptions) -> Request:
     loaded = _load("MODEL", model, mw.load_model)
     workload = _workload(job)
     cluster = read_cluster(job)
-    software = _load("--software", job.software or "current", mw.load_software)
+    software = read_software(job.software or "current")
     check_together(pins, workload.global_batch, cluster.accelerators)
     return Request(loaded, cluster, workload, software, pins, model)
 
@@ -75,6 +75,11 @@ def read_cluster(job: JobOptions) -> mw.Cluster:
     if job.nics is not None and not nics.strip():
         raise InputError("--nics is empty", fix="name a file with the output of `ibstat`")
     return _priced(_load("--cluster", job.cluster, partial(mw.load_cluster, accelerator=accelerator, nics=nics)), job)
+
+
+def read_software(text: str) -> mw.Software:
+    """The profile that --software names."""
+    return _load("--software", text, mw.load_software)
 
 
 def read_pins(plan: PlanOptions) -> dict[str, Any]:
@@ -115,7 +120,7 @@ def _saved_request(saved: PlanFile, job: JobOptions, pins: dict[str, Any]) -> Re
         raise InputError(f"{option} is given without --cluster", fix="name the topology, such as --cluster topo:FILE")
     cluster = read_cluster(job) if job.cluster is not None else _priced(saved.cluster, job)
     workload = replace(saved.workload, **_given_workload(job))
-    software = saved.software if job.software is None else _load("--software", job.software, mw.load_software)
+    software = saved.software if job.software is None else read_software(job.software)
     check_together(pins, workload.global_batch, cluster.accelerators)
     return Request(saved.model, cluster, workload, software, pins, saved.model_text)
 

@@ -13,7 +13,7 @@ def validate(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE.csv…", help="Measured runs, one row each: published tables or your own.", show_default=False
+            metavar="FILE.csv", help="Measured runs, one row each: published tables or your own.", show_default=False
         ),
     ],
     source: Annotated[

@@ -5,12 +5,13 @@ Activations follow Korthikanti et al. 2022 (section 4), generalised to gated MLP
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from meshwright.cost import pipeline
-from meshwright.cost.layer import Setting
+from meshwright.cost.layer import Setting, end_parameters, layer_parameters
 from meshwright.cost.stages import StageClass, chunk_unevenness
 from meshwright.program import traffic
 from meshwright.spec.layers import Layer
@@ -23,6 +24,7 @@ from meshwright.spec.plan import (
     ZERO_BUBBLE_V,
     Array,
 )
+from meshwright.spec.software import BUCKET_BYTES_PER_PARAMETER
 
 
 def layer_activation_bytes(setting: Setting, layer: Layer, recompute: Any) -> Array:
@@ -38,7 +40,7 @@ def layer_activation_bytes(setting: Setting, layer: Layer, recompute: Any) -> Ar
     sequence = np.where(plans.sequence_parallel, plans.tp, 1)
     h = model.hidden
     norms = unit * h * layer.norms / sequence
-    inputs = unit * h * layer.blocks / sequence
+    inputs = unit * h * _kept_inputs(setting, layer) / sequence
     masks = h * layer.blocks / sequence if model.dropout else 0.0
     heads, core = _attention_bytes(setting, layer)
     mixed, kernel, pointwise = _mixer_bytes(setting, layer)
@@ -62,6 +64,14 @@ def layer_activation_bytes(setting: Setting, layer: Layer, recompute: Any) -> Ar
         np.where(recompute == RECOMPUTE_SELECTIVE, some, everything),
     )
     return np.asarray(traffic.local_tokens(setting.workload, plans) * per_token)
+
+
+def _kept_inputs(setting: Setting, layer: Layer) -> Any:
+    """Inputs of matrices that a layer keeps: one of each block, or one of each matrix split by columns."""
+    if not setting.software.column_inputs_copied:
+        return layer.blocks
+    matrices = 3 * (layer.attention.kind != "none") + (2 if layer.mlp.gated else 1) * (layer.mlp.width > 0)
+    return np.where(setting.plans.tp > 1, np.maximum(matrices, layer.blocks), layer.blocks)
 
 
 def _attention_bytes(setting: Setting, layer: Layer) -> tuple[Any, Any]:
@@ -114,6 +124,7 @@ def kept_bytes(setting: Setting, classes: tuple[StageClass, ...]) -> tuple[dict[
     losses = np.where(plans.schedule == GPIPE, setting.micro_batches, 1)
     loss = tokens * vocab * (software.logit_saved_bytes * losses + software.logit_peak_bytes) + 2 * stream / sequence
     exchanged = _exchanged_bytes(setting, stream, sequence)
+    buckets = _bucket_sizes(setting)
     found = []
     for stage in classes:
         kept, in_flight = _waiting_bytes(setting, stage, per_kind, inputs)
@@ -130,7 +141,7 @@ def kept_bytes(setting: Setting, classes: tuple[StageClass, ...]) -> tuple[dict[
             {
                 "activations": kept + np.where(first_again, again, 0.0),
                 "logits": np.where(first_again, 0.0, logits),
-                "communication": exchanged,
+                "communication": exchanged + buckets(stage),
             }
         )
     return tuple(found)
@@ -163,6 +174,22 @@ def _exchanged_bytes(setting: Setting, stream: Any, sequence: Any) -> Any:
     boundary = np.where(plans.pp > 1, 2 * stream / sequence, 0.0)
     dispatched = np.where(plans.ep > 1, 2 * top_k * stream / sequence * setting.software.expert_imbalance, 0.0)
     return gathered + boundary + dispatched
+
+
+def _bucket_sizes(setting: Setting) -> Callable[[StageClass], Any]:
+    """Bytes of the flat buffers for data-parallel communication of a class of ranks: full ones, or what its parameters
+    fill."""
+    model, software, plans = setting.model, setting.software, setting.plans
+    if not software.bucket_bytes:
+        return lambda stage: 0.0
+    layers = [sum(layer_parameters(model, layer, plans)) for layer in model.kinds]
+    embedding, head, _ = end_parameters(model, software, plans)
+
+    def size(stage: StageClass) -> Any:
+        parameters = stage.weigh(layers, embedding, head)
+        return np.minimum(software.bucket_bytes, BUCKET_BYTES_PER_PARAMETER * parameters)
+
+    return size
 
 
 def largest(values: list[Any]) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from meshwright.cost import pipeline, training
+from meshwright.cost.ranges import step_range
 from meshwright.cost.report import traffic_of
 from meshwright.cost.stages import layers_per_stage
 from meshwright.cost.states import states
@@ -155,6 +156,7 @@ def price(job: Job, plan: Plan) -> Estimate:
         pipeline_efficiency=float(pipeline.pipeline_efficiency(*counts)),
         traffic=traffic_of(setting, step, time_s, hidden_s),
         hidden_s={part: float(seconds) for part, seconds in hidden_s.items()},
+        range_factors=step_range(job, plan, time_s),
     )
 
 

@@ -237,16 +237,21 @@ def _ring_latency_s(levels: tuple[Level, ...], group: Group) -> Hops:
 
 
 def _tree_latency_s(levels: tuple[Level, ...], group: Group) -> Hops:
-    """Depth of the tree: a chain inside the innermost domain, binary above (NCCL's trees)."""
-    totals: list[Any] = [0.0, 0.0]
+    """Depth of the tree: a chain through the members inside a node, binary between nodes (NCCL src/graph/trees.cc)."""
+    inside: Any = 0.0
+    between: Any = 0.0
+    chained: Any = 1
+    for level, members in zip(levels, group.members, strict=True):
+        if level.kind != "fabric":
+            chained = members
     inner: Any = 1
-    for position, (level, members) in enumerate(zip(levels, group.members, strict=True)):
-        ratio = members / inner
-        depth = ratio - 1 if position == 0 else np.log2(np.maximum(ratio, 1))
-        between = int(level.kind == "fabric")
-        totals[between] = totals[between] + depth * level.latency_s
+    for level, members in zip(levels, group.members, strict=True):
+        if level.kind == "fabric":
+            between = between + np.log2(np.maximum(members / inner, 1)) * level.latency_s
+        else:
+            inside = inside + (chained / inner - chained / members) * level.latency_s
         inner = members
-    return np.asarray(totals[0]), np.asarray(totals[1])
+    return np.asarray(inside), np.asarray(between)
 
 
 def _rate(level: Level, group: Group, members: Array) -> Any:

@@ -150,7 +150,9 @@ def _piece(setting: Setting, gathered: _Kept, dense: Any, expert: Any, tensors: 
     return Piece(
         parameters=whole,
         weights=kept(SHARD_PARAMETERS) * sizes.weight + np.where(gathered.weights, whole * sizes.gather, 0.0),
-        gradients=kept(SHARD_GRADIENTS) * sizes.gradient + np.where(gathered.gradients, whole * sizes.reduce, 0.0),
+        gradients=kept(SHARD_GRADIENTS) * sizes.gradient
+        + owned * sizes.step
+        + np.where(gathered.gradients, whole * sizes.reduce, 0.0),
         optimizer=np.where(here, optimizer, 0.0),
         offloaded=np.where(here, 0.0, optimizer) if np.any(~here) else 0.0,
         once_s=once_s,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
@@ -22,19 +23,39 @@ _FABRIC_WORDS = (
 )  # fmt: skip
 _USUAL_GPUS_PER_NODE = 8
 _USUAL_ACCELERATOR = "a100-80g"
-"""Of a row that doesn't tell its GPU: most published runs used it. Components of the memory don't depend on it."""
+"""Of a row of memory that doesn't tell its GPU; what a plan needs hardly depends on it, unlike its time."""
 
 
-def cluster_of(row: Row, accelerators: int) -> tuple[Cluster, tuple[str, ...]]:
+def cluster_of(row: Row, accelerators: int, given: Cluster | None = None) -> tuple[Cluster, tuple[str, ...]]:
     """(the cluster of `accelerators` that the row describes, what was assumed of it). The stated network rate is kept,
-    whatever the preset has. Raises InputError where no catalog accelerator is meant."""
+    whatever the preset has. With a `given` cluster the row ran on a part of that, whatever it says of links. Raises
+    InputError where no catalog accelerator is meant, or not the given cluster's."""
     cells = row.cells
+    if given is not None:
+        return _part_of(given, cells, accelerators), ()
     gpu = stated(cells, "gpu")
+    if not gpu and row.kind != "memory":
+        raise InputError("gpu is not stated")
     name = accelerator_name(gpu, number(cells, "gpu_mem_gb")) if gpu else _USUAL_ACCELERATOR
     per_node = whole(cells, "gpus_per_node")
     gbps = number(cells, "inter_node_gbps_per_gpu")
     cluster, assumed = _cluster(name, accelerators, per_node, gbps, stated(cells, "inter_node_link").lower())
     return cluster, assumed if gpu else (f"gpu={name}", *assumed)
+
+
+def _part_of(cluster: Cluster, cells: Mapping[str, str], accelerators: int) -> Cluster:
+    names = [group.accelerator.name for group in cluster.groups]
+    gpu = stated(cells, "gpu")
+    if gpu and gpu.lower() not in names:
+        name = accelerator_name(gpu, number(cells, "gpu_mem_gb"))
+        if name not in names:
+            raise InputError(f"it ran on {name}; {cluster.name} has {' and '.join(dict.fromkeys(names))}")
+    if accelerators > cluster.accelerators:
+        raise InputError(f"it ran on {accelerators:,} accelerators; {cluster.name} has {cluster.accelerators:,}")
+    try:
+        return cluster.part(accelerators)
+    except ValueError as error:
+        raise InputError(str(error)) from None
 
 
 @cache

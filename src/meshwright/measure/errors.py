@@ -52,8 +52,11 @@ def step_times(comparisons: Iterable[Comparison]) -> tuple[Comparison, ...]:
 
 
 def peaks(comparisons: Iterable[Comparison]) -> tuple[Comparison, ...]:
-    """Those whose metric is the peak of memory."""
-    return tuple(each for each in comparisons if each.metric == PEAK)
+    """Those whose metric is the peak of memory; once where a row of memory repeats that of the row of training that it
+    names."""
+    found = [each for each in comparisons if each.metric == PEAK]
+    repeated = {(each.row.source, each.row.cells.get("linked_training_row")) for each in found}
+    return tuple(each for each in found if (each.row.source, each.row.row_id) not in repeated)
 
 
 def errors(name: str, comparisons: Iterable[Comparison]) -> Errors:
@@ -124,7 +127,8 @@ def mean_of_known(values: Iterable[float | None]) -> float | None:
 
 
 def _ranged(each: Comparison) -> bool:
-    return each.low is not None and each.high is not None
+    """A range of no width is none."""
+    return each.low is not None and each.high is not None and each.low < each.high
 
 
 def _within(each: Comparison) -> bool:

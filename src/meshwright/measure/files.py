@@ -14,6 +14,8 @@ TIME_COLUMNS = (
 )  # fmt: skip
 """Any one of them makes a row of a training run, the first that is filled counts (`measured`)."""
 MEMORY_COLUMNS = ("mem_gib", "mem_value", "mem_per_gpu")
+SYNONYMS = {"gpus": "gpus_total", "accelerators": "gpus_total", "global_batch": "global_batch_seqs"}
+"""Other names of a column, for where the column's own isn't there."""
 _OTHERS = {
     "serving measurements": ("ttft_ms", "tpot_ms", "batch_or_concurrency"),
     "kernel or collective timings": ("latency_us", "time_us", "message_bytes"),
@@ -31,7 +33,8 @@ def read_rows(path: str | Path) -> list[Row]:
     lines = list(_lines(_text(Path(path).expanduser(), where), where))
     if not lines:
         raise InputError("is empty", where, "write a header and a line for each run")
-    header = [name.strip().lower() for name in lines[0][1]]
+    written = [name.strip().lower() for name in lines[0][1]]
+    header = [SYNONYMS[name] if SYNONYMS.get(name, name) not in written else name for name in written]
     twice = next((name for name in header if name and header.count(name) > 1), "")
     if twice:
         raise InputError(f"column {twice} is there twice", where, "keep one")

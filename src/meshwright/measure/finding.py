@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from meshwright.measure.cells import number as cells_number
 from meshwright.measure.comparison import Comparison, Row
+from meshwright.spec.errors import InputError
 
 NAMING = frozenset({"row_id", "source_id", "source", "notes", "verified", "verify_note", "linked_training_row"})
 """Columns that say which row it is and where it was read, and nothing about the run."""
@@ -16,7 +18,8 @@ VALUES = (
 )  # fmt: skip
 """Columns with what was measured."""
 
-_SMALLEST, _LARGEST = 1e-12, 1e18
+_SMALLEST = 1e-12
+"""Nothing that is measured is smaller; quotients stay finite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +39,12 @@ def rows_of(comparisons: Iterable[Comparison]) -> tuple[Row, ...]:
 
 
 def number(cells: Mapping[str, str], column: str) -> float | None:
-    """The cell as a number above 0, of a size that things have; None where it is empty or no such number."""
+    """The cell as a number above 0; None where it is empty or no such number."""
     try:
-        value = float(cells.get(column, ""))
-    except ValueError:
+        value = cells_number(cells, column)
+    except InputError:
         return None
-    return value if _SMALLEST <= value <= _LARGEST else None
+    return value if value is not None and value > _SMALLEST else None
 
 
 def numbers(cells: Mapping[str, str], *columns: str) -> tuple[float, ...] | None:

@@ -20,8 +20,10 @@ _ROWWISE_CASTS = 2.0
 """Scaling by rows reads each input twice more and writes it in both layouts (torchao, float8 rowwise recipe)."""
 
 
-def software_of(row: Row) -> tuple[Software, tuple[str, ...]]:
-    """(the profile, what was assumed)."""
+def software_of(row: Row, given: Software | None = None) -> tuple[Software, tuple[str, ...]]:
+    """(the profile, what was assumed). A `given` profile takes the place of the one that the row names."""
+    if given is not None:
+        return _switched(given, row), ()
     profile, assumed = profile_of(words(row.cells, "framework", "software"), year(row.cells))
     return _switched(profile, row), assumed
 

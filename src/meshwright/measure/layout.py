@@ -28,7 +28,7 @@ def degrees(row: Row) -> tuple[Pins, int, tuple[str, ...]]:
     cells = row.cells
     pins: Pins = {name: whole(cells, name) for name in ("tp", "pp", "cp", "ep", "dp")}
     pins = {name: value for name, value in pins.items() if value is not None}
-    total = whole(cells, "gpus_total") or whole(cells, "gpus") or whole(cells, "accelerators")
+    total = whole(cells, "gpus_total")
     inner = pins.get("tp", 1) * pins.get("pp", 1) * pins.get("cp", 1)
     if total is None:
         if "dp" not in pins and inner == 1:
@@ -55,7 +55,7 @@ def workload_of(row: Row, pins: Pins) -> tuple[Training, bool, tuple[str, ...]]:
     if seq_len is None:
         raise InputError("seq_len is not stated")
     dtype, assumed = _dtype(row)
-    batch = whole(row.cells, "global_batch_seqs") or whole(row.cells, "global_batch")
+    batch = whole(row.cells, "global_batch_seqs")
     micro, accumulated, dp = whole(row.cells, "micro_batch"), whole(row.cells, "grad_accum"), pins.get("dp")
     if batch is None and micro and accumulated and dp:
         batch = micro * accumulated * dp

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from meshwright.measure.constants import Place
 from meshwright.spec.cluster import Accelerator, Cluster, Level, NodeGroup
 from meshwright.spec.software import Software
 
@@ -193,6 +194,23 @@ class AttentionNumber:
         kernel = software.attention
         changed = replace(kernel, **{self.field: getattr(kernel, self.field) * factor})
         return cluster, replace(software, attention=changed)
+
+
+@dataclass(frozen=True)
+class Tied:
+    """Several numbers that one factor moves together, keeping their proportions; the first says the value."""
+
+    places: tuple[Place, ...]
+
+    def read(self, cluster: Cluster, software: Software) -> float | None:
+        values = (place.read(cluster, software) for place in self.places)
+        return next((value for value in values if value is not None), None)
+
+    def scaled(self, cluster: Cluster, software: Software, factor: float) -> tuple[Cluster, Software]:
+        for place in self.places:
+            if place.read(cluster, software) is not None:
+                cluster, software = place.scaled(cluster, software, factor)
+        return cluster, software
 
 
 def with_accelerators(cluster: Cluster, accelerators: Sequence[Accelerator]) -> Cluster:

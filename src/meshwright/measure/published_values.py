@@ -50,22 +50,22 @@ def contradictions(comparisons: Iterable[Comparison]) -> Iterator[Finding]:
             yield from _rates(each, each.estimate, *next(iter(times.items())))
 
 
-def conventions(estimate: Estimate) -> tuple[float, float]:
-    """Fewest and most FLOPs of a step per accelerator, by the usual ways of counting: with or without the embeddings,
-    without attention, with half or with all of it, and with what is computed again or without."""
+def conventions(estimate: Estimate, accelerators: float) -> tuple[float, float]:
+    """Fewest and most FLOPs of a step on each accelerator, by the usual ways of counting: with the embeddings or
+    without; without attention, with half or with all of it; with what is computed again or without."""
     model, seq_len = estimate.model, estimate.workload.seq_len
     weights = 6.0 * model.active_parameters
     attention = model.flops_per_token(seq_len) - 6.0 * model.matmul_parameters
     fewest = weights - 6.0 * (model.embedding_parameters + model.head_parameters)
     most = max(weights, 6.0 * model.matmul_parameters) + attention
     again = 1.0 if estimate.plan.recompute == "none" else RECOMPUTED
-    tokens = estimate.workload.tokens_per_step / estimate.plan.world_size
+    tokens = estimate.workload.tokens_per_step / accelerators
     return fewest * tokens, most * again * tokens
 
 
 def _rates(each: Comparison, estimate: Estimate, timed_by: str, time_s: float) -> Iterator[Finding]:
     """Published FLOP/s, or shares of a peak, that no way of counting makes of the step time."""
-    fewest, most = (flops / time_s for flops in conventions(estimate))
+    fewest, most = (flops / time_s for flops in conventions(estimate, _accelerators(each, estimate)))
     for stated, readings in _stated_rates(each.row.cells, estimate):
         if not any(fewest * (1 - AGREE) <= reading <= most * (1 + AGREE) for reading in readings):
             yield _finding(
@@ -92,9 +92,14 @@ def _stated_rates(cells: Mapping[str, str], estimate: Estimate) -> Iterator[tupl
 
 def _model_flops_per_s(each: Comparison, estimate: Estimate) -> float:
     """Of one accelerator, from the measured time."""
-    tokens = estimate.workload.tokens_per_step / estimate.plan.world_size
+    tokens = estimate.workload.tokens_per_step / _accelerators(each, estimate)
     flops = estimate.model.flops_per_token(estimate.workload.seq_len, causal=True) * tokens
     return flops / measured_time_s(each, estimate)
+
+
+def _accelerators(each: Comparison, estimate: Estimate) -> float:
+    """As the row states them, which may contradict its degrees."""
+    return number(each.row.cells, "gpus_total") or estimate.plan.world_size
 
 
 def _peak(estimate: Estimate) -> float:

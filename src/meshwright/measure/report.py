@@ -123,8 +123,11 @@ class Validation:
 
 def judged(comparisons: Sequence[Comparison], files: Sequence[str], source: str | None = None) -> Validation:
     """The judgement of what was read from the files; only of rows of `source` if that is given. Raises InputError where
-    no row can be predicted."""
+    no row can be predicted, and where a file is named twice."""
     where = ", ".join(files)
+    twice = next((name for name in files if files.count(name) > 1), None)
+    if twice is not None:
+        raise InputError("is named twice: its rows would count double", twice, "name it once")
     found = list(comparisons) if source is None else _of_source(comparisons, source, where)
     if not any(each.predicted is not None for each in found):
         raise _nothing(found, where)

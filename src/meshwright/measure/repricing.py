@@ -40,7 +40,7 @@ class Run:
 
     @classmethod
     def of(cls, found: Estimate, measured_s: float, group: str = "", name: str = "") -> Run:
-        """The run that `found` predicts."""
+        """The run that `found` predicts, on all of its cluster that it used."""
         model, software, workload = found.model, found.software, found.workload
         job = Job(model, used_part(found.cluster, found.plan), software, workload)
         problems = rules.problems(Job(model, found.cluster, software, workload), found.plan)

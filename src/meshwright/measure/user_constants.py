@@ -11,12 +11,14 @@ from meshwright.sources.cluster_files import LEAST_OVERHEAD_FACTOR, MOST_OVERHEA
 from meshwright.spec.cluster import Accelerator, Cluster
 from meshwright.spec.software import Software
 
-MATMUL_SPREAD = 0.05
+MATMUL_SPREAD = 0.07
 MEMORY_SPREAD = 0.05
-LINK_SPREAD = 0.25
+LINK_SPREAD = 0.1
+NETWORK_SPREAD = 0.25
 HOST_SPREAD = 0.4
 """How far a cluster's own value is from the catalog's, as standard deviations of ln(value). Power, cooling and clocks
-move matmuls and memory a little; cabling, adapters and their settings move links more; hosts differ most."""
+move matmuls and memory a little, links inside a node hardly more; adapters, switches and their settings move networks;
+hosts differ most."""
 
 
 def user_constants(cluster: Cluster, runs: Sequence[Run]) -> tuple[Constant, ...]:
@@ -32,7 +34,8 @@ def user_constants(cluster: Cluster, runs: Sequence[Run]) -> tuple[Constant, ...
     found.append(_constant("memory_efficiency", memory, MEMORY_SPREAD, cluster, softwares))
     for level in cluster.levels:
         place = LinkEfficiency(level.name)
-        found.append(_constant(f"levels.{level.name}.efficiency", place, LINK_SPREAD, cluster, softwares))
+        spread = NETWORK_SPREAD if level.kind in ("fabric", "host") else LINK_SPREAD
+        found.append(_constant(f"levels.{level.name}.efficiency", place, spread, cluster, softwares))
     host = _constant(
         "host_overhead_factor",
         HostOverhead(),

@@ -31,6 +31,7 @@ OF_EACH_SOURCE = 2
 """Rows of one noisy source would hide the others."""
 _REASONS_SHOWN = 6
 _ROWS_SHOWN = 3
+_LONGEST_TEXT = 240
 _NONE = "-"
 _CLEAR_GAP = 2
 """Blanks between columns that keep titles of two words apart."""
@@ -94,8 +95,8 @@ def _header(validation: Validation) -> Table:
     sources = {each.row.source for each in comparisons}
     table = labelled()
     table.add_row("Files", Text(", ".join(validation.files), "bold"))
-    rows = f"{_plural(len(rows_of(comparisons)), 'row')} of {_plural(len(sources), 'source')}"
-    table.add_row("Rows", f"{rows}: {_plural(len(comparisons), 'value')}, {predicted:,} predicted")
+    rows = f"{plural(len(rows_of(comparisons)), 'row')} of {plural(len(sources), 'source')}"
+    table.add_row("Rows", f"{rows}: {plural(len(comparisons), 'value')}, {predicted:,} predicted")
     return table
 
 
@@ -157,16 +158,17 @@ def choices_table(groups: Sequence[Choices], overall: Sequence[Choices], width: 
 
 
 def calls_table(groups: Sequence[MemoryCalls], overall: MemoryCalls, width: int) -> Table:
-    """Runs that ran, and runs that were out of memory, by what is said of them."""
+    """Runs that ran, and runs that were out of memory, if there are any, by what is said of them."""
     shown = [*groups, *((overall,) if len(groups) > 1 else ())]
+    stopped = overall.out_of_memory > 0
     rows = [
         (
             each.name,
             units.whole(each.ran),
             units.whole(each.ran_possible),
             _share(each.ran_called_possible),
-            units.whole(each.out_of_memory),
-            units.whole(each.oom_impossible),
+            units.whole(each.out_of_memory) if stopped else _NONE,
+            units.whole(each.oom_impossible) if stopped else _NONE,
             _share(each.oom_called_impossible),
         )
         for each in shown
@@ -175,10 +177,14 @@ def calls_table(groups: Sequence[MemoryCalls], overall: MemoryCalls, width: int)
 
 
 def _figures(first: str, titles: Titles, rows: Sequence[Sequence[str]], width: int, summed: bool) -> Table:
-    """A column of names and columns of numbers; titles are written out where that leaves room between them."""
+    """A column of names and columns of numbers, those left out that have none. Titles are written out where that leaves
+    room between them."""
+    kept = [number for number in range(len(titles)) if any(row[number + 1] != _NONE for row in rows)]
+    cells = [(row[0], *(row[number + 1] for number in kept)) for row in rows]
     strong = len(rows) - 1 if summed else -1
     roomy, short = (
-        Sheet([Column(first), *(Column(pair[number], RIGHT) for pair in titles)], rows, strong) for number in (0, 1)
+        Sheet([Column(first), *(Column(titles[number][length], RIGHT) for number in kept)], cells, strong)
+        for length in (0, 1)
     )
     if roomy.width(_CLEAR_GAP) <= width:
         return fitted(width, [roomy])
@@ -198,7 +204,8 @@ def worst_table(comparisons: Sequence[Comparison], width: int) -> Table:
     sheets = [sheet]
     for title in ("model", "source"):
         sheets.append(sheets[-1].without(title))
-    return fitted(width, [*sheets, sheets[-1].wrapping("layout")])
+    roomy = [each for each in sheets if each.width(_CLEAR_GAP) <= width]
+    return fitted(width, [*roomy, sheets[-1].wrapping("layout")])
 
 
 def _worst_cells(each: Comparison) -> tuple[str, ...]:
@@ -240,21 +247,26 @@ def _said(members: Sequence[Finding]) -> str:
     rows = list(dict.fromkeys(row for each in members for row in each.rows))
     names = ", ".join(first.rows[:_ROWS_SHOWN]) + (", …" if len(first.rows) > _ROWS_SHOWN else "")
     more = len(rows) - len(first.rows)
-    also = f"; and {_plural(more, 'more row')}" if more else ""
-    counted = f"{_plural(len(first.rows), 'row')}, " if len(first.rows) > _ROWS_SHOWN else ""
-    return f"{first.message} ({counted}{names}){also}"
+    also = f"; and {plural(more, 'more row')}" if more else ""
+    counted = f"{plural(len(first.rows), 'row')}, " if len(first.rows) > _ROWS_SHOWN else ""
+    return f"{_brief(first.message)} ({counted}{names}){also}"
 
 
 def _counted(counts: Sequence[tuple[str, int]], noun: str) -> list[str]:
-    lines = [f"{text}: {_plural(count, noun)}" for text, count in counts[:_REASONS_SHOWN]]
+    lines = [f"{text}: {plural(count, noun)}" for text, count in counts[:_REASONS_SHOWN]]
     left = counts[_REASONS_SHOWN:]
     if left:
         total = sum(count for _, count in left)
-        lines.append(f"and {len(left):,} more, {_plural(total, noun)} in all: --json and --out have them")
+        lines.append(f"and {len(left):,} more, {plural(total, noun)} in all: --json and --out have them")
     return lines
 
 
 # -- values
+
+
+def _brief(text: str) -> str:
+    """A text from a file, which may be of any length."""
+    return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}…"
 
 
 def signed(share: float | None) -> str:
@@ -276,5 +288,6 @@ def _value(metric: str) -> Callable[[float], str]:
     return lambda rate: f"{units.count(rate)} tok/s"
 
 
-def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+def plural(count: int, noun: str, several: str = "") -> str:
+    """1 row, 2 rows; `several` where the plural isn't the noun and an s."""
+    return f"{count:,} {noun if count == 1 else several or noun + 's'}"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from meshwright.measure.comparison import PEAK, Comparison
-from meshwright.measure.errors import Errors, ratio
+from meshwright.measure.comparison import Comparison
+from meshwright.measure.errors import TIME_METRICS, Errors, ratio
 from meshwright.measure.finding import rows_of
 from meshwright.measure.memory_table import MemoryCalls
 from meshwright.measure.sweeps import Choices, Sweep, Tried
@@ -16,6 +16,8 @@ from meshwright.sources.plans import plan_values
 if TYPE_CHECKING:
     from meshwright.measure.report import Validation
 
+_GIB = "_gib"
+
 
 def validation_document(validation: Validation) -> Document:
     """The whole judgement. Errors are shares of the measured value; what can't be said is null."""
@@ -25,17 +27,18 @@ def validation_document(validation: Validation) -> Document:
         "values": len(validation.comparisons),
         "predicted": sum(each.predicted is not None for each in validation.comparisons),
         "step_time": {
-            "sources": [_errors(each) for each in validation.step_time_by_source],
-            "all_rows": _errors(validation.step_time),
-            "mean_over_sources": _errors(validation.step_time_over_sources),
+            "sources": [errors_document(each) for each in validation.step_time_by_source],
+            "all_rows": errors_document(validation.step_time),
+            "mean_over_sources": errors_document(validation.step_time_over_sources),
             "groups": {
-                name: [_errors(each) for each in groups] for name, groups in validation.step_time_by_group.items()
+                name: [errors_document(each) for each in groups]
+                for name, groups in validation.step_time_by_group.items()
             },
         },
         "peak_memory": {
-            "sources": [_errors(each) for each in validation.peak_by_source],
-            "all_rows": _errors(validation.peak),
-            "mean_over_sources": _errors(validation.peak_over_sources),
+            "sources": [errors_document(each) for each in validation.peak_by_source],
+            "all_rows": errors_document(validation.peak),
+            "mean_over_sources": errors_document(validation.peak_over_sources),
         },
         "possible": {
             "sources": [_calls(each) for each in validation.memory_calls_by_source],
@@ -57,7 +60,8 @@ def validation_document(validation: Validation) -> Document:
     }
 
 
-def _errors(each: Errors) -> Document:
+def errors_document(each: Errors) -> Document:
+    """Errors of a group of rows."""
     return {
         "name": each.name,
         "rows": each.rows,
@@ -121,21 +125,16 @@ def _tried(each: Tried, sweep: Sweep) -> Document:
 
 def _comparison(each: Comparison) -> Document:
     """Values in the unit that the metric's name ends with; memory in bytes."""
-    in_bytes = each.metric == PEAK
-    values = {
-        "predicted": each.predicted,
-        "low": each.low,
-        "high": each.high,
-        "measured": each.measured,
-    }
-    found = ratio(each)
+    in_bytes = each.metric.endswith(_GIB)
+    values = {"predicted": each.predicted, "low": each.low, "high": each.high, "measured": each.measured}
+    found = ratio(each) if each.metric in TIME_METRICS else None
     return {
         "row_id": each.row.row_id,
         "source": each.row.source,
-        "metric": "peak_bytes" if in_bytes else each.metric,
+        "metric": each.metric.removesuffix(_GIB) + "_bytes" if in_bytes else each.metric,
         **{name: value * GIB if in_bytes and value is not None else value for name, value in values.items()},
         "error": each.error,
-        "step_time_error": None if in_bytes or found is None else found - 1,
+        "step_time_error": None if found is None else found - 1,
         "measured_from": each.how,
         "out_of_memory": each.out_of_memory,
         "fits": None if each.estimate is None else each.estimate.fits,

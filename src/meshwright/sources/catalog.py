@@ -26,6 +26,7 @@ KINDS = {
     "collectives": "collective library",
     "paths": "path through a host",
     "links": "family of links",
+    "accuracy": "table of accuracy",
 }
 """Each folder of the catalog and what one entry of it is called."""
 

@@ -69,7 +69,7 @@ def cluster_from(content: dict[str, Any], where: str) -> Cluster:
     warnings = fields.texts("warnings") + tuple(
         f"{level.key('efficiency')} is not given: collectives are taken to reach all of bytes_per_s"
         for level in listed
-        if "efficiency" not in level
+        if "efficiency" not in level and "link" not in level
     )
     names = list(dict.fromkeys(group.accelerator.name for group in groups))
     if len(names) > 1:

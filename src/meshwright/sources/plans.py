@@ -289,4 +289,6 @@ def _plain(value: Any) -> Any:
         return attention_kernel_content(value)
     if isinstance(value, Mapping):
         return dict(value)
+    if isinstance(value, tuple) and value and isinstance(value[0], tuple):
+        return {dtype: habits._asdict() for dtype, habits in value}
     return list(value) if isinstance(value, tuple) else value

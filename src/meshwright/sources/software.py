@@ -12,7 +12,8 @@ from meshwright.sources.attention_kernels import INLINE, profile_kernel
 from meshwright.sources.catalog import load_entry, read_yaml
 from meshwright.spec.errors import InputError, near_names
 from meshwright.spec.plan import SCHEDULES, SHARDING
-from meshwright.spec.software import Software
+from meshwright.spec.software import GradientHabits, Software
+from meshwright.spec.workload import DTYPES
 
 DEFAULT_SOFTWARE = "current"
 
@@ -52,7 +53,6 @@ _SHARES = (
     "overlap_contention",
     "expert_overlap",
     "fragmentation",
-    "range_low",
     "host_link_efficiency",
     "host_memory_share",
 )
@@ -66,7 +66,28 @@ def software_from(entry: Mapping[str, Any], where: str) -> Software:
             raise InputError(f"unknown key {key!r}", where, f"did you mean {near[0]}?" if near else "")
         if key not in KERNEL_KEYS:
             values[key] = _checked(key, value, where)
+    if isinstance(entry.get("by_dtype"), Mapping):
+        values["by_dtype"] = _by_dtype(entry["by_dtype"], values, where)
     return Software(**values)
+
+
+def _by_dtype(
+    entry: Mapping[str, Any], values: Mapping[str, Any], where: str
+) -> tuple[tuple[str, GradientHabits], ...]:
+    """Gradient habits of each number format named; what one leaves out is as for the others."""
+    found = {}
+    for dtype, given in entry.items():
+        inside = f"{where}: by_dtype: {dtype}"
+        if dtype not in DTYPES:
+            raise InputError(f"unknown dtype {dtype!r}", f"{where}: by_dtype", f"use one of {', '.join(DTYPES)}")
+        if not isinstance(given, Mapping):
+            raise InputError(f"it is {given!r}", inside, "write keys and values, such as gradient_bytes: 4")
+        for key in given:
+            if key not in GradientHabits._fields:
+                raise InputError(f"unknown key {key!r}", inside, f"use {', '.join(GradientHabits._fields)}")
+        others = {key: values.get(key, _KNOWN[key].default) for key in GradientHabits._fields}
+        found[dtype] = GradientHabits(**{**others, **{key: _checked(key, given[key], inside) for key in given}})
+    return tuple(found.items())
 
 
 def _checked(key: str, value: Any, where: str) -> Any:
@@ -83,6 +104,12 @@ def _checked(key: str, value: Any, where: str) -> Any:
         return tuple(value)
     if key in ("notes", "frameworks"):
         return tuple(str(each) for each in value) if isinstance(value, list) else (str(value),)
+    if key == "by_dtype":
+        if not isinstance(value, Mapping):
+            raise InputError(
+                f"by_dtype is {value!r}", where, "write a dtype and its keys, such as bf16: {gradient_bytes: 4}"
+            )
+        return ()
     if isinstance(default, bool):
         if not isinstance(value, bool):
             raise InputError(f"{key} is {value!r}; it must be true or false", where)

@@ -13,10 +13,13 @@ _FIX = "name a file in a folder you may write"
 
 
 def write_whole(path: str | Path, text: str) -> None:
-    """Write the text beside its place and move it into it. Raises InputError where that can't be done."""
+    """Write the text beside its place and move it into it. Raises InputError where that can't be done, and for a device
+    or a pipe, whose place a file would take."""
     target = Path(path)
     try:
         target = target.resolve()
+        if _is_special(target):
+            raise InputError("is no ordinary file", str(path), _FIX)
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
         try:
             with open(handle, "w", encoding="utf-8") as file:
@@ -39,10 +42,17 @@ def check_writable(path: str | Path, key: str) -> None:
         target = Path(path).resolve()
         if target.is_dir():
             raise InputError(f"{key} is {str(path)!r}, which is a folder", fix="name a file in it")
+        if _is_special(target):
+            raise InputError(f"{key} is {str(path)!r}, which is no ordinary file", fix=_FIX)
         if not target.parent.is_dir():
             raise InputError(f"{key} is {str(path)!r}, but there is no folder {target.parent}", fix=_FIX)
     except (OSError, ValueError) as error:
         raise InputError(f"{key} is {str(path)[:80]!r}, which can't be the name of a file", fix=_FIX) from error
+
+
+def _is_special(target: Path) -> bool:
+    """A device, a pipe or a socket."""
+    return target.exists() and not target.is_file() and not target.is_dir()
 
 
 def _mode(target: Path) -> int:

@@ -89,6 +89,8 @@ class Estimate:
     problems: tuple[Problem, ...] = ()
     hidden_s: dict[str, float] = field(default_factory=dict)
     """Communication that ran beside the computation, by part."""
+    range_factors: tuple[float, float] = (1.0, 1.0)
+    """The step time's honest range, as factors on it."""
 
     def __repr__(self) -> str:
         plan = self.plan
@@ -119,11 +121,11 @@ class Estimate:
 
     @property
     def step_time_low_s(self) -> float:
-        return self.step_time_s * (1 - self.software.range_low)
+        return self.step_time_s * self.range_factors[0]
 
     @property
     def step_time_high_s(self) -> float:
-        return self.step_time_s * (1 + self.software.range_high)
+        return self.step_time_s * self.range_factors[1]
 
     @property
     def communication_share(self) -> float:

@@ -9,6 +9,14 @@ from meshwright.spec.attention_kernel import UNFUSED, AttentionKernel
 from meshwright.spec.workload import OPTIMIZERS, Training
 
 
+class GradientHabits(NamedTuple):
+    """Bytes per gradient element, or per parameter, where they differ by number format. Fields as in `Software`."""
+
+    gradient_bytes: float
+    gradient_reduce_bytes: float
+    optimizer_step_bytes: float
+
+
 @dataclass(frozen=True)
 class Software:
     """A software profile. Every number is a catalog entry with its source; none is a constant in code."""
@@ -96,6 +104,15 @@ class Software:
     # -- memory habits
     gradient_bytes: float = 4.0
     """Bytes per gradient element as accumulated."""
+    optimizer_step_bytes: float = 0.0
+    """Further bytes per parameter whose states the rank holds, while its optimizer steps: copies of the shard's
+    gradients
+    and temporaries of the update."""
+    by_dtype: tuple[tuple[str, GradientHabits], ...] = ()
+    """Gradient habits of single number formats; the fields above hold for the others."""
+    bucket_bytes: float = 0.0
+    """The most that flat buffers for reducing gradients and gathering weights take; never more than
+    `BUCKET_BYTES_PER_PARAMETER` of each parameter on the rank."""
     separate_master: bool = True
     """16-bit weights beside the fp32 master copy (Megatron, ZeRO). False: the fp32 copy is the weight and 16-bit shards
     exist only while gathered (FSDP2)."""
@@ -109,6 +126,10 @@ class Software:
     """Full recompute ends with the last tensor that backward needs, so that a layer's last matmul isn't run again
     (torch.utils.checkpoint without re-entry, from 2.1 on)."""
     fused_gated_activation: bool = True
+    column_inputs_copied: bool = False
+    """Under tensor parallelism every matrix that is split by columns keeps a copy of its input of its own: queries,
+    keys,
+    values, gate and up (PaddlePaddle's c_identity); otherwise they share one."""
     logit_saved_bytes: float = 4.0
     """Bytes per logit kept from the loss's forward to its backward."""
     logit_peak_bytes: float = 6.0
@@ -131,18 +152,27 @@ class Software:
     """What the framework shards over data-parallel ranks unless it is told; empty: it must be told."""
     pipeline_sharding: str = "parameters"
     """The furthest that data-parallel states can be sharded together with pipeline parallelism."""
-    range_low: float = 0.15
-    range_high: float = 0.25
-    """The step time's honest range around the prediction, as shares of it."""
     source: str = ""
     notes: tuple[str, ...] = ()
 
+    def gradient_habits(self, dtype: str) -> GradientHabits:
+        """The habits in a number format."""
+        own = GradientHabits(self.gradient_bytes, self.gradient_reduce_bytes, self.optimizer_step_bytes)
+        return dict(self.by_dtype).get(dtype, own)
+
+
+BUCKET_BYTES_PER_PARAMETER = 4.0
+"""A bucket's 16-bit elements and the flattened copy that is reduced (DeepSpeed, `allreduce_bucket`)."""
+
 
 class StateBytes(NamedTuple):
-    """Bytes per parameter: what a rank keeps of it, and what a gathered copy and its gradient on the wire take."""
+    """Bytes per parameter: what a rank keeps of it, and what a gathered copy and its gradient on the wire take.
+
+    `step` is what the optimizer needs beside its states while it steps."""
 
     weight: float
     gradient: float
+    step: float
     master: float
     moment: float
     gather: float
@@ -150,26 +180,28 @@ class StateBytes(NamedTuple):
 
     @property
     def kept(self) -> float:
-        """Weight, gradient and optimizer states together."""
-        return self.weight + self.gradient + self.master + self.moment
+        """Weight, gradients and optimizer states together."""
+        return self.weight + self.gradient + self.step + self.master + self.moment
 
 
 def state_bytes(software: Software, workload: Training) -> StateBytes:
     """Bytes per parameter of the model states in the workload's format.
 
-    In fp32 no weight or gradient takes less than 4 bytes, whatever the profile does with 16-bit numbers, and the weight
-    is its own master. Otherwise a master copy lies beside the 16-bit weight, or is the weight (`separate_master:
-    false`) unless the optimizer has none.
+    In fp32 no weight or gradient takes less than 4 bytes, whatever the profile does with 16-bit numbers, the weight is
+    its own master and no further copy of a gradient exists. Otherwise a master copy lies beside the 16-bit weight, or
+    is the weight (`separate_master: false`) unless the optimizer has none.
     """
     state = OPTIMIZERS[workload.optimizer]
+    habits = software.gradient_habits(workload.dtype)
     if workload.dtype == "fp32":
         return StateBytes(
             weight=workload.weight_bytes,
-            gradient=max(4.0, software.gradient_bytes),
+            gradient=max(4.0, habits.gradient_bytes),
+            step=0,
             master=0,
             moment=state.moment_bytes,
             gather=workload.weight_bytes,
-            reduce=max(4.0, software.gradient_reduce_bytes),
+            reduce=max(4.0, habits.gradient_reduce_bytes),
         )
     separate = software.separate_master or not state.master_bytes
     master = state.master_bytes
@@ -177,9 +209,10 @@ def state_bytes(software: Software, workload: Training) -> StateBytes:
         master -= workload.weight_bytes
     return StateBytes(
         weight=workload.weight_bytes if separate else state.master_bytes,
-        gradient=software.gradient_bytes,
+        gradient=habits.gradient_bytes,
+        step=habits.optimizer_step_bytes,
         master=master if separate else 0,
         moment=state.moment_bytes,
         gather=software.parameter_gather_bytes,
-        reduce=software.gradient_reduce_bytes,
+        reduce=habits.gradient_reduce_bytes,
     )
