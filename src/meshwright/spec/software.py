@@ -106,8 +106,7 @@ class Software:
     """Bytes per gradient element as accumulated."""
     optimizer_step_bytes: float = 0.0
     """Further bytes per parameter whose states the rank holds, while its optimizer steps: copies of the shard's
-    gradients
-    and temporaries of the update."""
+    gradients and temporaries of the update."""
     by_dtype: tuple[tuple[str, GradientHabits], ...] = ()
     """Gradient habits of single number formats; the fields above hold for the others."""
     bucket_bytes: float = 0.0
@@ -128,8 +127,7 @@ class Software:
     fused_gated_activation: bool = True
     column_inputs_copied: bool = False
     """Under tensor parallelism every matrix that is split by columns keeps a copy of its input of its own: queries,
-    keys,
-    values, gate and up (PaddlePaddle's c_identity); otherwise they share one."""
+    keys, values, gate and up (PaddlePaddle's c_identity); otherwise they share one."""
     logit_saved_bytes: float = 4.0
     """Bytes per logit kept from the loss's forward to its backward."""
     logit_peak_bytes: float = 6.0
