@@ -376,11 +376,7 @@ BOMB = 'a: &a ["x"]\n' + "\n".join(f"b{i}: &b{i} [{', '.join(['*a'] * 9)}]" for 
         ("infiniband-hdr", "infiniband-hdr\ngroups: []", "accelerator and groups are both given"),
         ("host_memory_gib: 1024", "host_memory_gib: -1", "host_memory_gib is -1"),
         ("host_memory_gib: 1024", "host_memory_gib: 1\nhost_memory_bytes: 1", "both given"),
-<<<<<<< HEAD
         ("host_memory_gib: 1024", "host_overhead_factor: 0", "host_overhead_factor is 0, .*at least 0.1 .*is 0.1"),
-=======
-        ("host_memory_gib: 1024", "host_overhead_factor: 0", "host_overhead_factor is 0, .*at least 0.1"),
->>>>>>> m-fit
         ("host_memory_gib: 1024", "host_overhead_factor: 1e9", "host_overhead_factor is 1000000000.0, .*works is 100"),
         ("levels:", "levels: 7\nextra:", "levels is 7, but it must be a list"),
         (LAB, "- 1", "must hold one mapping"),
