@@ -156,7 +156,7 @@ def price(job: Job, plan: Plan) -> Estimate:
         pipeline_efficiency=float(pipeline.pipeline_efficiency(*counts)),
         traffic=traffic_of(setting, step, time_s, hidden_s),
         hidden_s={part: float(seconds) for part, seconds in hidden_s.items()},
-        range_factors=step_range(job, plan, time_s),
+        range_factors=step_range(job, plan, time_s, int(step.micro_batches)),
     )
 
 

@@ -10,24 +10,25 @@ from meshwright.spec.plan import INTERLEAVED, SCHEDULES, Plan
 from meshwright.spec.rules import Job
 
 LONG_SEQUENCE = 16384
-OVERHEAD_SHARE = 0.02
-"""From here on the host's speed decides, which no data sheet tells."""
+HOST_BOUND = 3.0
+"""Where a layer's kernels take less than this many times as long as the host needs to launch them, the host's speed may
+decide, which no data sheet tells."""
 ALIGNMENT = 64
 
 
-def step_range(job: Job, plan: Plan, time_s: Mapping[str, float]) -> tuple[float, float]:
+def step_range(job: Job, plan: Plan, time_s: Mapping[str, float], micro_batches: int) -> tuple[float, float]:
     """(low, high) factors on the step time."""
     accuracy = load_accuracy()
-    return accuracy.range(regimes(job, plan, time_s), unmeasured(accuracy, job, plan))
+    return accuracy.range(regimes(job, plan, time_s, micro_batches), unmeasured(accuracy, job, plan))
 
 
-def regimes(job: Job, plan: Plan, time_s: Mapping[str, float]) -> tuple[str, ...]:
+def regimes(job: Job, plan: Plan, time_s: Mapping[str, float], micro_batches: int) -> tuple[str, ...]:
     """What a job is like, where predictions may be worse than overall."""
     widths = {job.model.hidden, *(kind.mlp.width for kind in job.model.kinds if kind.mlp.width)}
     found = {
         "8-bit matmuls": job.workload.dtype == "fp8",
         "long sequences": job.workload.seq_len > LONG_SEQUENCE,
-        "bound by the host": time_s["overhead"] > OVERHEAD_SHARE * sum(time_s.values()),
+        "bound by the host": _kernels_s(job, plan, time_s, micro_batches) < HOST_BOUND * _launches_s(job, plan),
         "widths that fill no tile": any(width // plan.tp % ALIGNMENT for width in widths),
         "Blackwell": job.cluster.accelerator.family == "blackwell",
     }
@@ -45,3 +46,14 @@ def unmeasured(accuracy: Accuracy, job: Job, plan: Plan) -> int:
         SCHEDULES.index(plan.schedule) > INTERLEAVED,
     )
     return sum(aspects)
+
+
+def _kernels_s(job: Job, plan: Plan, time_s: Mapping[str, float], micro_batches: int) -> float:
+    """Of one layer and micro-batch, forward and backward, about: the busiest stage over its layers."""
+    return (time_s["compute"] + time_s["recompute"]) / (micro_batches * job.model.num_layers / plan.pp)
+
+
+def _launches_s(job: Job, plan: Plan) -> float:
+    """Of one layer and micro-batch, on the host."""
+    passes = 1 + job.software.launch_backward_ratio + (plan.recompute == "full")
+    return job.software.launch_s_per_layer * passes

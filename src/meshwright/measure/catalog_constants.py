@@ -21,7 +21,8 @@ from meshwright.measure.places import (
 )
 
 EAGER = ("llm-foundry-2023", "deepspeed-2023", "internevo-2023", "paddle-2023", "megatron-deepspeed-2022", "fsdp-2024")
-FUSED = ("megatron-2021", "megatron-core-2024", "nemo-2024", "torchtitan-2024", "torchtitan-2025", "current")
+COMPILED = ("torchtitan-2024", "torchtitan-2025")
+FUSED = ("megatron-2021", "megatron-core-2024", "nemo-2024", *COMPILED, "current")
 MEGATRON = ("megatron-2021", "megatron-deepspeed-2022")
 OLDER_FABRICS = ("infiniband-hdr", "infiniband-edr", "omni-path-100g", "roce-100g", "roce-200g")
 NEWER_FABRICS = ("infiniband-ndr", "roce-400g", "infiniband-xdr", "roce-800g")
@@ -93,7 +94,12 @@ CONSTANTS = (
     ),
     Known(
         "elementwise.eager",
-        SoftwareNumber(("elementwise_factor",), frozenset(EAGER)),
+        Tied(
+            (
+                SoftwareNumber(("elementwise_factor",), frozenset(EAGER)),
+                SoftwareNumber(("eager_elementwise_factor",), frozenset(COMPILED)),
+            )
+        ),
         2.0,
         0.25,
         "memory traffic of norms, activations and residuals over the least, one kernel an operation",

@@ -6,9 +6,16 @@ import math
 import re
 from collections.abc import Mapping
 
+from meshwright.sources.blueprint import MAX_LAYERS
+from meshwright.sources.levels import MOST_ACCELERATORS
 from meshwright.spec.errors import InputError
 
 _MOST = 1e18
+_RANKS = ("gpus_total", "gpus", "accelerators", "gpus_per_node", "tp", "pp", "cp", "ep", "dp", "vpp")
+_MOST_WHOLE = {"layers": MAX_LAYERS} | dict.fromkeys(_RANKS, MOST_ACCELERATORS)
+_MOST_ELSE = 10**9
+"""No width, batch or sequence is longer; keeps a stray digit from filling the memory."""
+_NOT_STATED = re.compile(r"\W*(not stated|not given|unknown|unspecified|n/?a|none given|\?+|-+)\b.*|[?-]+", re.DOTALL)
 
 
 def number(cells: Mapping[str, str], column: str) -> float | None:
@@ -21,8 +28,14 @@ def number(cells: Mapping[str, str], column: str) -> float | None:
     except ValueError:
         value = math.nan
     if not 0 < value < _MOST:
-        raise InputError(f"{column} is {_shown(text)}, but it must be a number above 0")
+        raise InputError(f"{column} is {_shown(text)}, but it must be a number above 0", fix=_nearest(text, 0))
     return value
+
+
+def stated(cells: Mapping[str, str], column: str) -> str:
+    """The text of a cell; nothing where it says that the source doesn't tell: `(not stated; 8 GPUs)`."""
+    text = cells.get(column, "")
+    return "" if _NOT_STATED.fullmatch(text.lower()) else text
 
 
 def whole(cells: Mapping[str, str], column: str, least: int = 1) -> int | None:
@@ -34,8 +47,10 @@ def whole(cells: Mapping[str, str], column: str, least: int = 1) -> int | None:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not (least <= value < _MOST and value == int(value)):
-        raise InputError(f"{column} is {_shown(text)}, but it must be a whole number of at least {least}")
+    most = _MOST_WHOLE.get(column, _MOST_ELSE)
+    if not (least <= value <= most and value == int(value)):
+        rule = f"a whole number from {least} to {most:,}"
+        raise InputError(f"{column} is {_shown(text)}, but it must be {rule}", fix=_nearest(text, least, most))
     return int(value)
 
 
@@ -64,6 +79,18 @@ def year(cells: Mapping[str, str]) -> int | None:
         return int(four[1])
     two = re.search(r"\b([12]\d)\.(?:0[1-9]|1[0-2])\b", text)
     return 2000 + int(two[1]) if two else None
+
+
+def _nearest(text: str, least: int, most: float = _MOST) -> str:
+    """The nearest value that works, for `1,024` and the like; nothing where no number is meant or none is nearest."""
+    try:
+        value = float(text.replace(",", "").replace("_", ""))
+    except ValueError:
+        return ""
+    if math.isnan(value) or (not least and value <= 0):
+        return ""
+    near = min(max(value, least), most)
+    return f"the nearest that works is {round(near) if least or near == int(near) else near}"
 
 
 def _shown(text: str) -> str:

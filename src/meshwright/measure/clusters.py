@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
-from meshwright.measure.cells import number, whole, words
+from meshwright.measure.cells import number, stated, whole
 from meshwright.measure.comparison import Row
 from meshwright.sources.catalog import entry_names
 from meshwright.sources.cluster_files import library_of
@@ -22,6 +22,8 @@ _FABRIC_WORDS = (
     ("ndr", "infiniband"), ("edr", "infiniband"), ("ethernet", "ethernet"), ("tcp", "ethernet"),
 )  # fmt: skip
 _USUAL_GPUS_PER_NODE = 8
+_USUAL_ACCELERATOR = "a100-80g"
+"""Of a row of memory that doesn't tell its GPU; what a plan needs hardly depends on it, unlike its time."""
 
 
 def cluster_of(row: Row, accelerators: int, given: Cluster | None = None) -> tuple[Cluster, tuple[str, ...]]:
@@ -31,18 +33,21 @@ def cluster_of(row: Row, accelerators: int, given: Cluster | None = None) -> tup
     cells = row.cells
     if given is not None:
         return _part_of(given, cells, accelerators), ()
-    if "gpu" not in cells:
+    gpu = stated(cells, "gpu")
+    if not gpu and row.kind != "memory":
         raise InputError("gpu is not stated")
-    name = accelerator_name(cells["gpu"], number(cells, "gpu_mem_gb"))
+    name = accelerator_name(gpu, number(cells, "gpu_mem_gb")) if gpu else _USUAL_ACCELERATOR
     per_node = whole(cells, "gpus_per_node")
     gbps = number(cells, "inter_node_gbps_per_gpu")
-    return _cluster(name, accelerators, per_node, gbps, words(cells, "inter_node_link"))
+    cluster, assumed = _cluster(name, accelerators, per_node, gbps, stated(cells, "inter_node_link").lower())
+    return cluster, assumed if gpu else (f"gpu={name}", *assumed)
 
 
 def _part_of(cluster: Cluster, cells: Mapping[str, str], accelerators: int) -> Cluster:
     names = [group.accelerator.name for group in cluster.groups]
-    if "gpu" in cells and cells["gpu"].lower() not in names:
-        name = accelerator_name(cells["gpu"], number(cells, "gpu_mem_gb"))
+    gpu = stated(cells, "gpu")
+    if gpu and gpu.lower() not in names:
+        name = accelerator_name(gpu, number(cells, "gpu_mem_gb"))
         if name not in names:
             raise InputError(f"it ran on {name}; {cluster.name} has {' and '.join(dict.fromkeys(names))}")
     if accelerators > cluster.accelerators:

@@ -66,6 +66,8 @@ def _switched(profile: Software, row: Row) -> Software:
     if attention and attention != profile.attention.name:
         changes["attention"] = load_attention_kernel(attention)
     extra, dtype = words(row.cells, "extra"), words(row.cells, "dtype", "extra")
+    if profile.eager_elementwise_factor and not re.search(r"torch\.?[\s_-]?compile|\bcompiled?\b", extra):
+        changes["elementwise_factor"] = profile.eager_elementwise_factor
     if re.search(r"async\s*-?_?tp", extra) and not profile.tensor_overlap:
         changes["tensor_overlap"] = _ASYNC_TENSOR_OVERLAP
     if "rowwise" in dtype:

@@ -12,7 +12,7 @@ from meshwright.measure.comparison import Row
 from meshwright.spec.cluster import Cluster
 from meshwright.spec.errors import InputError
 from meshwright.spec.model import Model
-from meshwright.spec.plan import RECOMPUTE, SHARDING, Plan
+from meshwright.spec.plan import AXES, RECOMPUTE, SHARDING, Plan
 from meshwright.spec.software import Software
 from meshwright.spec.workload import Training
 
@@ -123,7 +123,7 @@ def _settings(row: Row, pins: Pins, workload: Training, software: Software) -> P
     recompute = _recompute(words(row.cells, "recompute"))
     if recompute:
         found["recompute"] = recompute
-    found |= _sharding(row, pins)
+    found |= _sharding(row, pins, software)
     parallel = flag(row.cells, "sp")
     if parallel is not None and pins.get("tp", 2) > 1:
         found["sequence_parallel"] = parallel
@@ -145,8 +145,8 @@ def _recompute(text: str) -> str:
     return "selective"
 
 
-def _sharding(row: Row, pins: Pins) -> Pins:
-    """sharding and shard_group from `1 (within 8)`, FULL_SHARD, HYBRID_SHARD."""
+def _sharding(row: Row, pins: Pins, software: Software) -> Pins:
+    """sharding and shard_group from `1 (within 8)`, FULL_SHARD, HYBRID_SHARD; else what the framework usually does."""
     stage, fsdp = words(row.cells, "zero_stage"), words(row.cells, "fsdp")
     number = re.match(r"\s*(?:zero-?)?([0-3])(?!\d)", stage)
     if number:
@@ -155,6 +155,8 @@ def _sharding(row: Row, pins: Pins) -> Pins:
         found = {"sharding": "gradients"}
     elif fsdp and fsdp not in ("no", "none", "no_shard"):
         found = {"sharding": "parameters"}
+    elif software.usual_sharding:
+        found = {"sharding": software.usual_sharding}
     else:
         return {}
     group = re.search(r"within\s+(\d+)", stage)
@@ -204,8 +206,9 @@ def _dtype(row: Row) -> tuple[str, tuple[str, ...]]:
 
 
 def _fixed(stated: Pins) -> Pins:
-    """The settings as the planner takes pins: a schedule of one stage is no choice of its own."""
-    fixed = dict(stated)
+    """The settings as the planner takes pins: a schedule of one stage is no choice of its own. Offload and an unusual
+    order of ranks are said where they are used."""
+    fixed = {"offload": "none", "order": AXES} | dict(stated)
     if fixed.get("pp") == 1:
         fixed.pop("schedule", None)
         fixed.pop("virtual_stages", None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from meshwright.measure.cells import number, words
@@ -50,10 +51,11 @@ def step_flops(definition: str, recompute: str, model: Model, workload: Training
     """(FLOPs of a step by the convention that `definition` words, the convention's name).
 
     - approximate hardware: 8 N per token with the forward run twice, 6 N without;
-    - hardware: model FLOPs with full attention, times 4/3 where everything is recomputed (96 B s l h² (1 + s/6h +
-      V/16lh), Narayanan et al. 2021, equation 3, is that for a GPT);
+    - hardware: model FLOPs with full attention, those of the layers times 4/3 where everything is recomputed; the head
+      is not run again. Of a GPT that is 96 B s l h² (1 + s/6h + V/16lh) (Narayanan et al. 2021, equation 3);
     - model (the default): 6 N per token of the matrices, head included, and attention over all pairs, as in PaLM
-      (Chowdhery et al. 2022, appendix B); causal: over half of them.
+      (Chowdhery et al. 2022, appendix B); causal: over half of them. Where the words say that N includes the
+      embeddings, it is all parameters.
     """
     again = 1.0 if recompute.startswith(("none", "selective")) else 4 / 3
     if "approx" in definition or "8*n" in definition or "8n" in definition:
@@ -63,5 +65,9 @@ def step_flops(definition: str, recompute: str, model: Model, workload: Training
     causal = "causal" in definition and "non-causal" not in definition
     flops = model.flops_per_token(workload.seq_len, causal=causal) * workload.tokens_per_step
     if "hardware" in definition:
-        return again * flops, "hardware FLOPs, full attention"
+        head = 6.0 * model.hidden * model.vocab * workload.tokens_per_step if model.vocabulary_head else 0.0
+        return again * (flops - head) + head, "hardware FLOPs, full attention"
+    if re.search(r"includ\w* (the )?embed", definition):
+        flops += 6.0 * (model.active_parameters - model.matmul_parameters) * workload.tokens_per_step
+        return flops, "model FLOPs of all parameters, full attention"
     return flops, "model FLOPs, causal attention" if causal else "model FLOPs, full attention"

@@ -13,10 +13,11 @@ _GIB = 2**30
 _TO_GIB = {"gib": 1.0, "gb": 1.0, "mib": 1 / 1024, "mb": 1 / 1024, "bytes": 1 / _GIB, "b": 1 / _GIB}
 """Most published GB are MiB / 1024 of nvidia-smi; the file's own `mem_gib` counts them so too."""
 COMPONENTS = {
-    "model states": ("model_states_gib", ("weights", "gradients", "optimizer")),
-    "activations retained": ("activations_gib", ("activations",)),
-    "activations peak": ("activations_peak_gib", ("activations", "logits", "communication")),
+    "model states": "model_states_gib",
+    "activations retained": "activations_gib",
+    "activations peak": "activations_peak_gib",
 }
+"""Metric of each `mem_component` that isn't the total."""
 
 
 def memory_comparisons(
@@ -37,12 +38,9 @@ def memory_comparisons(
         found, _, assumed = predicted()
     except InputError as error:
         return [Comparison(row, PEAK, measured, reason=str(error), out_of_memory=stopped)]
-    component = COMPONENTS.get(words(row.cells, "mem_component"))
-    if component is not None:
-        metric, parts = component
-        gib = sum(found.memory_bytes[part] for part in parts) / _GIB
-    else:
-        metric, gib = PEAK, counted_bytes(found, words(row.cells, "mem_def")) / _GIB
+    metric = COMPONENTS.get(words(row.cells, "mem_component"), PEAK)
+    counted = counted_bytes(found, words(row.cells, "mem_def")) if metric == PEAK else component_bytes(found, metric)
+    gib = counted / _GIB
     part = max(found.memory_bytes, key=lambda name: found.memory_bytes[name])
     how = "oom" if measured is None else "mem_gib" if "mem_gib" in row.cells else "mem_per_gpu"
     return [
@@ -69,6 +67,18 @@ def peak_gib(row: Row) -> float | None:
             raise InputError(f"{unit} is {row.cells.get(unit)!r}, but it must be one of {', '.join(_TO_GIB)}")
         return stated * _TO_GIB[name]
     return None
+
+
+def component_bytes(found: Estimate, metric: str) -> float:
+    """Bytes of a part of the peak: model states; what forward keeps for backward, logits included (the
+    loss's part is split by what the profile says of each logit); or the most that forward and backward hold of both."""
+    held, software = found.memory_bytes, found.software
+    if metric == "model_states_gib":
+        return held["weights"] + held["gradients"] + held["optimizer"]
+    if metric == "activations_peak_gib":
+        return held["activations"] + held["logits"]
+    both = software.logit_saved_bytes + software.logit_peak_bytes
+    return held["activations"] + (held["logits"] * software.logit_saved_bytes / both if both else 0.0)
 
 
 def counted_bytes(found: Estimate, counter: str) -> float:

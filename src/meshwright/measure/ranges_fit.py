@@ -103,7 +103,7 @@ def held(left: Left) -> Array:
 
 def _regimes(each: Comparison) -> tuple[str, ...]:
     found = _estimate(each)
-    return regimes(_job(each), found.plan, found.time_s)
+    return regimes(_job(each), found.plan, found.time_s, found.num_micro_batches)
 
 
 def _job(each: Comparison) -> Job:

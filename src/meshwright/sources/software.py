@@ -43,6 +43,7 @@ PROFILE_KEYS = tuple(dict.fromkeys((*_KNOWN, *KERNEL_KEYS)))
 """Keys of a profile."""
 _CHOICES: dict[str, tuple[str, ...]] = {
     "pipeline_sharding": SHARDING,
+    "usual_sharding": ("", *SHARDING),
     "context_parallel": ("ring", "gather"),
     "column_inputs": ("sharded", "gathered", "copied"),
     "selective": ("attention", "elementwise", "alternate"),

@@ -30,6 +30,9 @@ class Software:
     """What the profile's fitted numbers rest on; written by the calibration."""
     # -- kernels
     attention: AttentionKernel = UNFUSED
+    eager_elementwise_factor: float = 0.0
+    """`elementwise_factor` of a run without torch.compile, where the profile is of a compiled one; 0: that is no switch
+    of the framework."""
     elementwise_factor: float = 1.0
     """Memory traffic of norms, activations, rotary and residuals over the least a fused implementation needs."""
     elementwise_backward_ratio: float = 1.0
@@ -148,6 +151,8 @@ class Software:
     """Micro-batches per pipeline stage that the framework runs unless it is told; 0: it must be told."""
     interleaved_stages: int = 0
     """Virtual stages of its interleaved schedule unless it is told; 0: it must be told."""
+    usual_sharding: str = ""
+    """What the framework shards over data-parallel ranks unless it is told; empty: it must be told."""
     pipeline_sharding: str = "parameters"
     """The furthest that data-parallel states can be sharded together with pipeline parallelism."""
     source: str = ""
