@@ -56,7 +56,7 @@ class Habit:
     fields: tuple[tuple[str, float | bool], ...]
 
     def __call__(self, run: Run) -> Run:
-        software: Software = replace(run.software, **dict(self.fields))  # type: ignore[arg-type]
+        software: Software = replace(run.software, **dict(self.fields))
         return replace(run, software=software)
 
 

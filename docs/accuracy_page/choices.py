@@ -10,7 +10,7 @@ from meshwright.measure.sweeps import Choices, Sweep, choices, choices_by_source
 from .markdown import cell, regret, table, whole_percent
 
 LONE = "T01977"
-"""A row of a sweep over shapes: one snapshot of the second iteration, about a tenth slower than its neighbours."""
+"""A row of a sweep over shapes: one snapshot of a second iteration, slower than all its neighbours."""
 HEADER = ["", "sweeps", "mean regret", "90th percentile", "largest", "best one found", "pairs", "in order"]
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from meshwright.cost.ranges import regimes
 from meshwright.measure.catalog_fit import CatalogFit
-from meshwright.measure.comparison import Comparison
-from meshwright.measure.ranges_fit import held
+from meshwright.measure.ranges_fit import held, regimes_of
 from meshwright.sources.catalog import entry_names, load_entry
 from meshwright.spec.accuracy import Accuracy, Spread
-from meshwright.spec.rules import Job
 
 from .evidence import Evidence
 from .markdown import NONE, cell, figure, signed, table, whole_percent
+
+USUAL = "none of the kinds below"
 
 
 def constant_table(found: CatalogFit) -> str:
@@ -59,29 +58,18 @@ def spread_table(accuracy: Accuracy) -> str:
 
 def coverage_table(found: Evidence) -> str:
     """Share of left-out rows inside ranges that were fitted without their source: by kind of job, and in all."""
-    inside = held(found.left)
-    rows = []
-    for name in ("none of those below", *_names(found.left_out)):
-        chosen = [
-            bool(hit)
-            for each, hit in zip(found.left_out, inside, strict=True)
-            if name in (_regimes(each) or ("none of those below",))
-        ]
-        if chosen:
-            rows.append([name, f"{len(chosen):,}", whole_percent(sum(chosen) / len(chosen))])
-    rows.append(["all", f"{len(inside):,}", whole_percent(found.inside["all"])])
-    return table(["kind of job", "rows", "inside"], rows)
+    rows = [[name, f"{count:,}", whole_percent(share)] for name, (count, share) in inside_by_kind(found).items()]
+    every = ["all", f"{len(found.left_out):,}", whole_percent(found.inside["all"])]
+    return table(["kind of job", "rows", "inside"], [*rows, every])
 
 
-def _names(comparisons: tuple[Comparison, ...]) -> list[str]:
-    return sorted({name for each in comparisons for name in _regimes(each)})
-
-
-def _regimes(each: Comparison) -> tuple[str, ...]:
-    found = each.estimate
-    if found is None:
-        return ()
-    return regimes(Job(found.model, found.cluster, found.software, found.workload), found.plan, found.time_s)
+def inside_by_kind(found: Evidence) -> dict[str, tuple[int, float]]:
+    """(rows, share inside) of each kind of job."""
+    hits: dict[str, list[bool]] = {USUAL: []}
+    for each, hit in zip(found.left_out, held(found.left), strict=True):
+        for name in regimes_of(each) or (USUAL,):
+            hits.setdefault(name, []).append(bool(hit))
+    return {name: (len(inside), sum(inside) / len(inside)) for name, inside in hits.items() if inside}
 
 
 def _edge(factor: float) -> str:

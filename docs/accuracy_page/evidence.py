@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from meshwright.cost.ranges import regimes
-from meshwright.measure.catalog_fit import NOISY, TRAINING, CatalogFit, computed_sources, evidence, fit_comparisons
+from meshwright.measure.catalog_fit import NOISY, TRAINING, CatalogFit, computed_sources, fit_comparisons
 from meshwright.measure.comparison import TOKENS_PER_S, Comparison
 from meshwright.measure.errors import step_times
-from meshwright.measure.predict import compare
-from meshwright.measure.ranges_fit import Left, coverage
+from meshwright.measure.finding import NAMING, VALUES
+from meshwright.measure.peaks import COMPONENTS
+from meshwright.measure.predict import Given, compare, compare_rows
+from meshwright.measure.ranges_fit import Left, coverage, regimes_of
+from meshwright.sources.clusters import load_cluster
 from meshwright.spec.plan import Array
-from meshwright.spec.rules import Job
 
 MEMORY, ABOUT = "memory.csv", "README.md"
 LONGEST = 8192
 """Tokens of a sequence up to which most training is done."""
 UNUSUAL = frozenset({"8-bit matmuls", "long sequences", "widths that fill no tile", "Blackwell"})
 """Regimes that are counted apart."""
+LAYOUT = frozenset({"tp", "pp", "micro_batch", "global_batch", "recompute"})
+"""What a row must state, by JSON names, for its prediction to follow from the row."""
+ANY_CLUSTER = "dgx-a100-80g"
+OF_A_RANK = NAMING | set(VALUES) | {"mem_def"}
+"""Columns in which rows of several ranks of one run differ."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +73,11 @@ class Evidence:
         return dict(coverage(self.left))
 
     @cached_property
+    def components(self) -> tuple[Comparison, ...]:
+        """Parts of memory."""
+        return component_rows(self.memory)
+
+    @cached_property
     def noisy(self) -> tuple[str, ...]:
         return tuple(source for source in dict.fromkeys(each.row.source for each in self.training) if source in NOISY)
 
@@ -106,20 +117,31 @@ def _shifted(each: Comparison, log_ratio: float) -> Comparison:
 def usual(each: Comparison) -> bool:
     """Whether a job is of the kind that most are: 16-bit, on widths that fill tiles, up to LONGEST tokens."""
     found = each.estimate
-    if found is None:
-        return False
-    job = Job(found.model, found.cluster, found.software, found.workload)
-    return found.workload.seq_len <= LONGEST and not UNUSUAL & set(regimes(job, found.plan, found.time_s))
+    return found is not None and found.workload.seq_len <= LONGEST and not UNUSUAL & set(regimes_of(each))
 
 
 def full_layout(each: Comparison) -> bool:
-    """Whether the row states its tensor and pipeline degree."""
-    return each.estimate is not None and not any(assumed.startswith(("tp=", "pp=")) for assumed in each.assumed)
+    """Whether the row states all of LAYOUT."""
+    return each.estimate is not None and not LAYOUT & {assumed.partition("=")[0] for assumed in each.assumed}
 
 
-def counted(comparisons: Iterable[Comparison]) -> tuple[Comparison, ...]:
-    """The rows that the fit would count."""
-    return tuple(evidence(list(comparisons)))
+def component_rows(memory: Iterable[Comparison]) -> tuple[Comparison, ...]:
+    """Rows of parts of memory, of the rank where the part is largest. A part doesn't depend on the accelerator, so all
+    are predicted on ANY_CLUSTER, whether they name theirs or not."""
+    cluster = Given(cluster=load_cluster(ANY_CLUSTER))
+    rows = [
+        replace(each.row, cells={column: text for column, text in each.row.cells.items() if column != "gpu"})
+        for each in memory
+        if each.row.cells.get("mem_component", "") in COMPONENTS
+    ]
+    largest: dict[Hashable, Comparison] = {}
+    for each in compare_rows(rows, given=cluster):
+        if each.measured is not None:
+            key = frozenset(item for item in each.row.cells.items() if item[0] not in OF_A_RANK)
+            known = largest.setdefault(key, each)
+            if each.measured > (known.measured or 0.0):
+                largest[key] = each
+    return tuple(largest.values())
 
 
 def noise_floors(about: str) -> dict[str, tuple[str, str]]:

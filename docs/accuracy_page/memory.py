@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from meshwright.measure.comparison import PEAK, Comparison
-from meshwright.measure.errors import Errors, errors, grouped, mean_over, peaks
+from meshwright.measure.data_checks import too_much_memory
+from meshwright.measure.errors import Errors, errors, errors_by, grouped, mean_over, peaks
 from meshwright.measure.memory_table import MemoryCalls, memory_calls
 from meshwright.measure.peaks import COMPONENTS
 
-from .markdown import percent, signed, table, whole_percent
+from .evidence import full_layout
+from .markdown import NONE, percent, signed, table, whole_percent
 
 COUNTERS = (("allocated", "allocated"), ("reserved", "reserved"), ("active", "reserved"), ("actual", "reserved"))
-TITLES = {metric: name for name, (metric, _) in COMPONENTS.items()}
+UNIT = "unit GB"
+"""How the flag begins of rows whose GB may be of 1000³ or of 1024³ bytes."""
+HEADER = ["rows", "predicted", "median error", "90th percentile", "bias"]
 
 
-def training_peaks(comparisons: Iterable[Comparison]) -> tuple[Comparison, ...]:
-    """Measured peaks of training runs that are predicted and not flagged by their source as impossible."""
-    return tuple(each for each in peaks(comparisons) if "inference" not in each.row.cells.get("kind", ""))
+def training_peaks(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
+    """Measured peaks of training runs, but those of more memory than the accelerator has."""
+    measured = [each for each in peaks(comparisons) if _of_training(each) and each.measured is not None]
+    measured = [each for each in measured if each.row.cells.get("mem_component", "") not in COMPONENTS]
+    impossible = {row for finding in too_much_memory(measured) for row in finding.rows}
+    return tuple(each for each in measured if each.row.row_id not in impossible)
 
 
 def counter(each: Comparison) -> str:
@@ -27,31 +35,37 @@ def counter(each: Comparison) -> str:
     return found or ("nvidia-smi" if "nvidia-smi" in said else "not stated")
 
 
-def peaks_by_source(comparisons: Iterable[Comparison]) -> tuple[tuple[Errors, ...], Errors]:
-    """(of each source and counter, the mean over them)."""
-    groups = grouped(training_peaks(comparisons), lambda each: f"{each.row.source} | {counter(each)}")
-    found = tuple(each for name, members in groups.items() if (each := errors(name, members)).rows)
-    return found, mean_over("mean over sources |", found)
+def peaks_over_sources(comparisons: Sequence[Comparison]) -> Errors:
+    """Every source counted once, by its rows that state the whole layout and that it doesn't contradict."""
+    sound = [each for each in training_peaks(comparisons) if full_layout(each) and not contradicted(each)]
+    return mean_over("mean over sources", errors_by(sound, lambda each: each.row.source))
 
 
-def peak_table(comparisons: Iterable[Comparison]) -> str:
-    by_source, mean = peaks_by_source(comparisons)
+def contradicted(each: Comparison) -> bool:
+    """Whether the data flag more of the row than the unit of its memory."""
+    return not each.row.cells.get("flags", UNIT).startswith(UNIT)
+
+
+def peak_table(comparisons: Sequence[Comparison]) -> str:
+    """By source and counter, and the mean over sources."""
+    groups = grouped(training_peaks(comparisons), lambda each: (each.row.source, counter(each)))
+    rows = []
+    for (source, title), members in groups.items():
+        sound = any(full_layout(each) and not contradicted(each) for each in members)
+        rows.append([source if sound else f"{source} †", title, *_figures(errors("", members))])
+    mean = peaks_over_sources(comparisons)
+    rows.append([mean.name, "", *_figures(mean)[:-1], NONE if mean.bias is None else f"± {percent(mean.bias)}"])
+    return table(["source", "counter", *HEADER], rows, numbers_from=2)
+
+
+def component_table(components: Sequence[Comparison]) -> str:
+    """Parts of memory, by source. Bytes like a peak's, not times."""
+    groups = grouped(components, lambda each: (each.row.source, each.row.cells["mem_component"]))
     rows = [
-        [*each.name.split(" | "), *_figures(each)] if " | " in each.name else [each.name.rstrip(" |"), "", *_figures(each)]
-        for each in (*by_source, mean)
+        [*names, *_figures(errors("", [replace(each, metric=PEAK) for each in members]))]
+        for names, members in groups.items()
     ]
-    header = ["source", "counter", "rows", "predicted", "median error", "90th percentile", "bias"]
-    return table(header, rows, numbers_from=2)
-
-
-def component_table(comparisons: Iterable[Comparison]) -> str:
-    """Parts of memory, by source."""
-    parts = [each for each in comparisons if each.metric in TITLES and each.measured]
-    groups = grouped(parts, lambda each: f"{each.row.source} | {TITLES[each.metric]}")
-    rows = [[*name.split(" | "), *_figures(_component_errors(name, members))] for name, members in groups.items()]
-    return table(
-        ["source", "part", "rows", "predicted", "median error", "90th percentile", "bias"], rows, numbers_from=2
-    )
+    return table(["source", "part", *HEADER], rows, numbers_from=2)
 
 
 def call_table(groups: Iterable[MemoryCalls]) -> str:
@@ -72,19 +86,13 @@ def call_table(groups: Iterable[MemoryCalls]) -> str:
 
 def calls(comparisons: Sequence[Comparison]) -> tuple[tuple[MemoryCalls, ...], MemoryCalls]:
     """(of each source that measured memory, of all of them)."""
-    measured = [
-        each for each in comparisons if each.metric == PEAK and "inference" not in each.row.cells.get("kind", "")
-    ]
-    groups = grouped(measured, lambda each: each.row.source).items()
-    by_source = [memory_calls(source, members) for source, members in groups]
+    measured = [each for each in comparisons if each.metric == PEAK and _of_training(each)]
+    by_source = [memory_calls(source, rows) for source, rows in grouped(measured, lambda each: each.row.source).items()]
     return tuple(each for each in by_source if each.ran or each.out_of_memory), memory_calls("all runs", measured)
 
 
-def _component_errors(name: str, members: Sequence[Comparison]) -> Errors:
-    """As of peaks: components are bytes too, not times."""
-    from dataclasses import replace
-
-    return errors(name, [replace(each, metric=PEAK) for each in members])
+def _of_training(each: Comparison) -> bool:
+    return "inference" not in each.row.cells.get("kind", "")
 
 
 def _figures(each: Errors) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,11 +15,14 @@ from meshwright.measure.sweeps import LEAST_LAYOUTS
 from . import choices, constants, memory, weak
 from . import step_times as times
 from .ablation import Ablation
-from .evidence import Evidence, noise_floors
+from .evidence import LONGEST, Evidence, noise_floors
 from .markdown import counted, names, percent, regret, signed, whole_percent
 from .pictures import TITLES
 
 WRITTEN = "<!-- Written by `make accuracy`; a change by hand is lost. -->"
+
+LEAST_INSIDE, MOST_INSIDE = 0.72, 0.9
+"""Share of left-out rows that ranges should hold: fewer, and they promise too much; more, and they are too wide."""
 
 
 @dataclass(frozen=True)
@@ -47,14 +51,16 @@ class Page:
 
 def readme_block(page: Page) -> str:
     """What the README says: one paragraph."""
-    found, choice = page.headline, _mean_choice(page)
-    return (
-        f"Predicted without ever having seen the source, the step times of {found.mean.covered:,} published runs from "
-        f"{len(found.sources)} sources are off by {percent(found.mean.median)} in the median and "
-        f"{percent(found.mean.p90)} at the 90th percentile, averaged over the sources; the layout predicted to be the "
-        f"fastest of those that were measured takes {regret(choice.mean_regret)} times as long as the one that was. "
-        "[How accurate](docs/accuracy.md) has every source, what is left out, and where predictions are poor."
+    found, choice, peak = page.headline, _mean_choice(page), _peak(page)
+    text = (
+        f"Predicted by constants that never saw their source, the step times of {found.mean.covered:,} published runs "
+        f"from {len(found.sources)} sources are off by {percent(found.mean.median)} in the median and by "
+        f"{percent(found.mean.p90)} at the 90th percentile, averaged over the sources. Of layouts that a source "
+        f"measured for one job, the one predicted to be fastest takes {regret(choice.mean_regret)} times as long as the "
+        f"one that was. Peak memory is off by {percent(peak.median)} in the median. [How accurate](docs/accuracy.md) "
+        "has every source, what is not counted, and where predictions are poor."
     )
+    return textwrap.fill(text, 120, break_on_hyphens=False, break_long_words=False)
 
 
 def _opening(page: Page) -> str:
@@ -80,7 +86,8 @@ def _headline(page: Page) -> str:
     open_layout = _without_layout(page)
     return (
         "## In short\n\n"
-        f"16-bit training on widths that fill tiles, sequences of up to 8,192 tokens; every source counts once.\n\n"
+        f"16-bit training on widths that fill tiles, sequences of up to {LONGEST:,} tokens, from rows that state their "
+        "whole layout. Every source counts once, however many rows it has.\n\n"
         f"{times.headline_table(found)}\n\n"
         f"{times.headline_source_table(found)}\n\n"
         "Not counted:\n\n"
@@ -92,7 +99,9 @@ def _headline(page: Page) -> str:
         "linear in layers and micro-batches, as no separate runs are. No constant is fitted to them; as the catalog "
         f"predicts them they are off by {percent(_profiled(page).median)} in the median, with a bias of "
         f"{signed(_profiled(page).bias)}.\n"
-        f"- Rows whose tensor or pipeline degree had to be chosen: all of {names(open_layout)}.\n"
+        "- Rows that don't state their whole layout (tensor and pipeline degree, micro-batch, global batch, "
+        f"recomputation), so that a part of it had to be chosen: all of {names(open_layout)}, and single rows of "
+        "others.\n"
         "- 8-bit matmuls, widths that fill no tile, longer sequences and Blackwell: [apart](#counted-apart)."
     )
 
@@ -155,8 +164,11 @@ def _memory(page: Page) -> str:
         "the driver and the libraries take and what the allocator keeps unused, its reserved the former only, "
         "nvidia-smi sees everything, rounded to 1 GB or worse. Memory has no fitted constant: nothing is left out.\n\n"
         f"{memory.peak_table(every)}\n\n"
-        "Parts of memory, as torch allocated them:\n\n"
-        f"{memory.component_table(page.evidence.memory)}\n\n"
+        "Peaks above what the accelerator has are not counted. † Not in the mean: the rows contradict themselves or "
+        "don't state their whole layout.\n\n"
+        "Parts of memory, as torch allocated them, on the rank that holds most of the part (they don't depend on the "
+        "accelerator, which the source doesn't name):\n\n"
+        f"{memory.component_table(page.evidence.components)}\n\n"
         "Does it fit? Runs that ran or ran out of memory, by what is said of them:\n\n"
         f"{memory.call_table([*by_source, all_runs])}"
     )
@@ -195,8 +207,17 @@ def _ranges(page: Page) -> str:
         "Measured over predicted step time:\n\n"
         f"{constants.spread_table(fit_accuracy(found.left))}\n\n"
         "How many left-out rows lie in ranges that were made without their source too:\n\n"
-        f"{constants.coverage_table(found)}"
+        f"{constants.coverage_table(found)}\n\n"
+        f"Too few, below {whole_percent(LEAST_INSIDE)}: {_too_few(found)}. [By source](#by-source) has the shares of the "
+        "sources."
     )
+
+
+def _too_few(found: Evidence) -> str:
+    """Kinds of jobs and sources of which too few rows lie in their ranges."""
+    kinds = [f"{name} ({whole_percent(share)})" for name, (_, share) in constants.inside_by_kind(found).items() if share < LEAST_INSIDE]
+    sources = [f"{name} ({whole_percent(share)})" for name, share in found.inside.items() if share < LEAST_INSIDE]
+    return names([*kinds, *sources])
 
 
 def bars(page: Page) -> list[weak.Bar]:
@@ -216,7 +237,10 @@ def bars(page: Page) -> list[weak.Bar]:
         weak.bar("median error of the peak of memory, mean over sources", _peak(page).median, 0.05, percent),
         weak.bar("runs that ran called possible", memory.calls(every)[1].ran_called_possible, 0.97, percent, least=True),
         weak.bar("rows predicted", predicted / measured if measured else None, 0.95, percent, least=True),
-        weak.Bar("left-out rows in their range", "72 % to 90 %", percent(inside), 0.72 <= inside <= 0.9),
+        weak.Bar(
+            "left-out rows in their range", f"{whole_percent(LEAST_INSIDE)} to {whole_percent(MOST_INSIDE)}",
+            percent(inside), LEAST_INSIDE <= inside <= MOST_INSIDE,
+        ),
     ]
 
 
@@ -267,7 +291,7 @@ def _mean_choice(page: Page) -> choices.Choices:
 
 
 def _peak(page: Page) -> Errors:
-    return memory.peaks_by_source([*page.evidence.training, *page.evidence.memory])[1]
+    return memory.peaks_over_sources([*page.evidence.training, *page.evidence.memory])
 
 
 def _profiled(page: Page) -> Errors:

@@ -9,7 +9,7 @@ from meshwright.cost.ranges import LONG_SEQUENCE
 from meshwright.measure.catalog_fit import NOISY
 from meshwright.measure.comparison import Comparison
 from meshwright.measure.errors import Errors, errors, errors_by, grouped, mean_over, step_times
-from meshwright.measure.groups import GROUPS, errors_by_group
+from meshwright.measure.groups import errors_by_group
 
 from .evidence import Evidence, full_layout, noise_floors, usual
 from .markdown import NONE, percent, signed, table, whole_percent
@@ -19,11 +19,16 @@ MEAN = "mean over sources"
 
 @dataclass(frozen=True)
 class Headline:
-    """Left-out errors of the usual jobs, each source counted once; `same` are those of the same rows in-sample."""
+    """Left-out errors of the usual jobs."""
 
     mean: Errors
+    """Each source counted once."""
     sources: tuple[Errors, ...]
     same: Errors
+    """Of the same rows, in-sample."""
+    every: Errors
+    """Of every counted row, the unusual and the partly stated ones too."""
+    every_source: int
 
     @property
     def worst_bias(self) -> Errors:
@@ -35,19 +40,29 @@ def by_source(comparisons: Iterable[Comparison]) -> tuple[Errors, ...]:
 
 
 def headline(left_out: Sequence[Comparison], in_sample: Sequence[Comparison]) -> Headline:
-    """Of the usual jobs among them."""
-    sources = by_source(each for each in left_out if usual(each))
-    same = by_source(each for each in in_sample if usual(each))
-    return Headline(mean_over(MEAN, sources), sources, mean_over(MEAN, same))
+    """Of the usual jobs among them whose rows state the whole layout."""
+
+    def chosen(rows: Sequence[Comparison]) -> tuple[Errors, ...]:
+        return by_source(each for each in rows if usual(each) and full_layout(each))
+
+    sources = chosen(left_out)
+    return Headline(
+        mean_over(MEAN, sources), sources, mean_over(MEAN, chosen(in_sample)), mean_over(MEAN, by_source(left_out)),
+        len(by_source(left_out)),
+    )  # fmt: skip
 
 
 def headline_table(found: Headline) -> str:
-    """The mean over sources, left out and in-sample."""
+    """The mean over sources, left out and in-sample, and of everything that is counted."""
     rows = [
-        [name, f"{each.covered:,}", str(len(found.sources)), *_figures(each), percent(each.bias)]
-        for name, each in (("without the source", found.mean), ("in-sample", found.same))
+        [name, f"{each.covered:,}", str(sources), *_figures(each), percent(each.bias)]
+        for name, each, sources in (
+            ("left out", found.mean, len(found.sources)),
+            ("the same rows in-sample", found.same, len(found.sources)),
+            ("left out, every counted row of every source", found.every, found.every_source),
+        )
     ]
-    header = ["constants fitted", "rows", "sources", "median error", "mean", "90th percentile", "size of the bias"]
+    header = ["mean over sources", "rows", "sources", "median error", "mean", "90th percentile", "size of the bias"]
     return table(header, rows)
 
 
@@ -83,8 +98,7 @@ def source_table(found: Evidence) -> str:
 
 def group_table(comparisons: Sequence[Comparison], name: str) -> str:
     """Errors of one of GROUPS."""
-    header = [name.replace("_", " of the ").replace("model of the size", "size of the model")]
-    header += ["rows", "median error", "90th percentile", "bias"]
+    header = [name.replace("_", " "), "rows", "median error", "90th percentile", "bias"]
     rows = [
         [each.name, f"{each.covered:,}", percent(each.median), percent(each.p90), signed(each.bias)]
         for each in errors_by_group(comparisons)[name]

@@ -17,6 +17,8 @@ from .markdown import NONE, cell, names, percent, signed, table
 LEAST_ROWS = 8
 """A smaller group is a few rows, not a kind of job."""
 MOST = 10
+SHARED = 0.6
+"""Kinds of jobs that share more of their rows are one weak spot."""
 
 
 @dataclass(frozen=True)
@@ -62,16 +64,26 @@ class Slice:
 
 
 def slices(comparisons: Sequence[Comparison]) -> list[Slice]:
-    """Kinds of jobs with enough rows, the worst median first; of kinds with the same rows only one."""
-    found: dict[frozenset[int], Slice] = {}
+    """Kinds of jobs with enough rows, the worst median first; none that is mostly the rows of one before it."""
+    found = []
     for group, kind in GROUPS.items():
-        members = grouped([each for each in comparisons if each.estimate], lambda each, kind=kind: kind(each.estimate))
-        for title, rows in members.items():
-            for source, own in grouped(rows, lambda each: each.row.source).items():
-                if len(own) >= LEAST_ROWS:
-                    name = f"{source}: {group.replace('_', ' ')} {title}"
-                    found.setdefault(frozenset(map(id, own)), Slice(name, tuple(own), errors(name, own)))
-    return sorted(found.values(), key=lambda each: -(each.errors.median or 0.0))
+        priced = [each for each in comparisons if each.estimate is not None]
+        members = grouped(priced, lambda each, group=group, kind=kind: (each.row.source, kind(each.estimate)))
+        for (source, title), rows in members.items():
+            if len(rows) >= LEAST_ROWS:
+                name = f"{source}: {group.replace('_', ' ')} {title}"
+                found.append(Slice(name, tuple(rows), errors(name, rows)))
+    found.sort(key=lambda each: -(each.errors.median or 0.0))
+    kept: list[Slice] = []
+    for each in found:
+        if not any(_mostly_same(each, other) for other in kept):
+            kept.append(each)
+    return kept
+
+
+def _mostly_same(one: Slice, other: Slice) -> bool:
+    rows, others = set(map(id, one.rows)), set(map(id, other.rows))
+    return len(rows & others) > SHARED * min(len(rows), len(others))
 
 
 def slice_table(comparisons: Sequence[Comparison]) -> str:

@@ -39,11 +39,11 @@ def fit_accuracy(left: Left) -> Accuracy:
     ratios = -left.log_ratios
     by_regime: dict[str, list[tuple[str, float]]] = defaultdict(list)
     for each, ratio in zip(left.comparisons, ratios, strict=True):
-        for name in _regimes(each):
+        for name in regimes_of(each):
             by_regime[name].append((each.row.source, float(ratio)))
     for each in left.extra:
         if each.log_ratio is not None:
-            for name in _regimes(each):
+            for name in regimes_of(each):
                 by_regime[name].append((each.row.source, -each.log_ratio))
     return Accuracy(
         overall=spread(sources, ratios),
@@ -96,12 +96,13 @@ def held(left: Left) -> Array:
         )
         for index in np.flatnonzero(sources == source):
             each = left.comparisons[index]
-            low, high = known.range(_regimes(each), unmeasured(known, _job(each), _estimate(each).plan))
+            low, high = known.range(regimes_of(each), unmeasured(known, _job(each), _estimate(each).plan))
             inside[index] = low <= np.exp(-left.log_ratios[index]) <= high
     return inside
 
 
-def _regimes(each: Comparison) -> tuple[str, ...]:
+def regimes_of(each: Comparison) -> tuple[str, ...]:
+    """What the job of a row is like, where predictions may be worse than overall. Raises ValueError without one."""
     found = _estimate(each)
     return regimes(_job(each), found.plan, found.time_s, found.num_micro_batches)
 
