@@ -215,7 +215,11 @@ def _ranges(page: Page) -> str:
 
 def _too_few(found: Evidence) -> str:
     """Kinds of jobs and sources of which too few rows lie in their ranges."""
-    kinds = [f"{name} ({whole_percent(share)})" for name, (_, share) in constants.inside_by_kind(found).items() if share < LEAST_INSIDE]
+    kinds = [
+        f"{name} ({whole_percent(share)})"
+        for name, (_, share) in constants.inside_by_kind(found).items()
+        if share < LEAST_INSIDE
+    ]
     sources = [f"{name} ({whole_percent(share)})" for name, share in found.inside.items() if share < LEAST_INSIDE]
     return names([*kinds, *sources])
 
@@ -235,11 +239,15 @@ def bars(page: Page) -> list[weak.Bar]:
         weak.bar("regret, mean over sweeps", choice.mean_regret, 1.02, regret),
         weak.bar("pairs in order", choice.pairs_in_order, 0.85, whole_percent, least=True),
         weak.bar("median error of the peak of memory, mean over sources", _peak(page).median, 0.05, percent),
-        weak.bar("runs that ran called possible", memory.calls(every)[1].ran_called_possible, 0.97, percent, least=True),
+        weak.bar(
+            "runs that ran called possible", memory.calls(every)[1].ran_called_possible, 0.97, percent, least=True
+        ),
         weak.bar("rows predicted", predicted / measured if measured else None, 0.95, percent, least=True),
         weak.Bar(
-            "left-out rows in their range", f"{whole_percent(LEAST_INSIDE)} to {whole_percent(MOST_INSIDE)}",
-            percent(inside), LEAST_INSIDE <= inside <= MOST_INSIDE,
+            "left-out rows in their range",
+            f"{whole_percent(LEAST_INSIDE)} to {whole_percent(MOST_INSIDE)}",
+            percent(inside),
+            LEAST_INSIDE <= inside <= MOST_INSIDE,
         ),
     ]
 

@@ -142,5 +142,3 @@ def _apart_row(name: str, counted: Sequence[Comparison], others: int) -> list[st
 
 def _figures(each: Errors) -> list[str]:
     return [percent(each.median), percent(each.mean), percent(each.p90)]
-
-

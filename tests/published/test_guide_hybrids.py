@@ -55,15 +55,15 @@ def test_tensor_parallel_stays_inside_the_node_in_every_good_plan(model: str) ->
 
 def test_tensor_parallel_over_two_nodes_waits_for_their_adapters() -> None:
     """tp 16, dp 16: 80 layers of 262,144 tokens are 2.6 TB per rank. The 8 adapters of a node carry them for 16 ranks:
-    200 GB/s at the line rate, 13 s; training reached 0.53 of it (the catalog): 24 s. Over NVLink half as many
+    200 GB/s at the line rate, 13 s; training reached 0.47 of it (the catalog): 27 s. Over NVLink half as many
     tokens at tp 8 and dp 32 take 4 s."""
     cluster, workload, _ = JOBS["llama-3.1-70b"]
     across = mw.choose("llama-3.1-70b", cluster, workload, top=1, fixed={"tp": 16, "pp": 1, "dp": 16}).best
     assert across is not None
     by_hand = tensor_wire_bytes("llama-3.1-70b", tp=16, pp=1, dp=16) / HDR_NODE
     assert by_hand == pytest.approx(12.9, abs=0.1)
-    assert across.time_s["tensor_parallel"] > by_hand / 0.533
-    assert across.time_s["tensor_parallel"] < 2 * by_hand / 0.533
+    assert across.time_s["tensor_parallel"] > by_hand / 0.469
+    assert across.time_s["tensor_parallel"] < 2 * by_hand / 0.469
     assert {call.level for call in across.traffic if call.axis == "tp"} == {"infiniband-hdr"}
     assert across.step_time_s > 1.5 * ranking("llama-3.1-70b").by_layout[0].step_time_s
 
@@ -85,8 +85,9 @@ def test_the_classic_layout_is_feasible_and_its_stage_holds_about_its_share(mode
 @pytest.mark.parametrize("model", JOBS)
 def test_what_beats_the_classic_layout_sends_less_within_the_node(model: str) -> None:
     """The classic's tensor traffic alone takes at least 4.0 s (70B) and 2.7 s (175B) at the full rate of NVLink, the
-    best plan's a few tenths: with 36 to 41 s for the rest, it loses by 6 to 8 % at least; at what links and
-    collectives reach in a step (0.77 and 1 / 1.33 of the rate) by about twice as much."""
+    best plan's less than half: with 36 to 41 s for the rest, it loses by 4 to 8 % at least; at what links and
+    collectives reach in a step (0.84 and 1 / 1.17 of the rate) by half as much again, and as much again by narrower
+    matrices, which fill fewer tiles, and by more pipeline stages."""
     best, found = ranking(model).by_layout[0], classic(model)
     _, _, degrees = JOBS[model]
     floor_s = tensor_wire_bytes(model, **degrees) / NVLINK
@@ -96,7 +97,7 @@ def test_what_beats_the_classic_layout_sends_less_within_the_node(model: str) ->
     assert best.time_s["tensor_parallel"] > least_s
     behind = found.step_time_s / best.step_time_s - 1
     assert behind > (floor_s - least_s) / best.step_time_s - 0.02
-    assert behind < 3 * (floor_s - least_s) / best.step_time_s
+    assert behind < 4 * (floor_s - least_s) / best.step_time_s
     layouts = [(each.plan.tp, each.plan.cp, each.plan.pp, each.plan.dp) for each in ranking(model).by_layout]
     assert layouts.index((degrees["tp"], 1, degrees["pp"], degrees["dp"])) > 10
 
