@@ -17,7 +17,6 @@ from . import step_times as times
 from .ablation import Ablation
 from .evidence import LONGEST, Evidence, noise_floors
 from .markdown import counted, names, percent, regret, signed, whole_percent
-from .pictures import TITLES
 
 WRITTEN = "<!-- Written by `make accuracy`; a change by hand is lost. -->"
 
@@ -128,7 +127,7 @@ def _pictures(page: Page) -> str:
         "Below: the dot is the median, the bar holds the middle 80 % of the rows, the line all of them (cut at the "
         "edge of the picture). Left of 1 predictions are too fast. In brackets the number of rows."
     ]
-    for group, title in TITLES.items():
+    for group, title in times.TITLES.items():
         picture = f"images/accuracy-{group.replace('_', '-')}.svg"
         parts.append(
             f"### {title.capitalize()}\n\n![Predicted over measured step time {title}]({picture})\n\n"
@@ -177,7 +176,8 @@ def _memory(page: Page) -> str:
 def _apart(page: Page) -> str:
     return (
         "## Counted apart\n\n"
-        "What the headline leaves out, with the evidence that there is: left-out errors of the rows that are counted.\n\n"
+        "What the headline leaves out, with the evidence that there is: left-out errors of the rows that are "
+        "counted.\n\n"
         f"{times.apart_table(page.evidence)}\n\n"
         "Where it says no run, nothing published was there to compare with: such predictions rest on the arithmetic "
         "and on what single kernels and collectives reach."
@@ -189,7 +189,8 @@ def _constants(page: Page) -> str:
     return (
         "## Constants\n\n"
         f"Fitted together to {counted(len(fit.runs), 'step')} by robust least squares on the logarithms, each pulled "
-        "to what was known before, a source counting by the root of its rows. The standard error is of the logarithm.\n\n"
+        "to what was known before, a source counting by the root of its rows. The standard error is of the "
+        "logarithm.\n\n"
         f"{constants.constant_table(fit)}\n\n"
         "Single kernels and collectives have constants of their own, fitted on tables of measurements before any "
         "training run:\n\n"
@@ -208,14 +209,18 @@ def _ranges(page: Page) -> str:
         f"{constants.spread_table(fit_accuracy(found.left))}\n\n"
         "How many left-out rows lie in ranges that were made without their source too:\n\n"
         f"{constants.coverage_table(found)}\n\n"
-        f"Too few, below {whole_percent(LEAST_INSIDE)}: {_too_few(found)}. [By source](#by-source) has the shares of the "
-        "sources."
+        f"Too few, below {whole_percent(LEAST_INSIDE)}: {_too_few(found)}. [By source](#by-source) has the shares of "
+        "the sources."
     )
 
 
 def _too_few(found: Evidence) -> str:
     """Kinds of jobs and sources of which too few rows lie in their ranges."""
-    kinds = [f"{name} ({whole_percent(share)})" for name, (_, share) in constants.inside_by_kind(found).items() if share < LEAST_INSIDE]
+    kinds = [
+        f"{name} ({whole_percent(share)})"
+        for name, (_, share) in constants.inside_by_kind(found).items()
+        if share < LEAST_INSIDE
+    ]
     sources = [f"{name} ({whole_percent(share)})" for name, share in found.inside.items() if share < LEAST_INSIDE]
     return names([*kinds, *sources])
 
@@ -235,11 +240,15 @@ def bars(page: Page) -> list[weak.Bar]:
         weak.bar("regret, mean over sweeps", choice.mean_regret, 1.02, regret),
         weak.bar("pairs in order", choice.pairs_in_order, 0.85, whole_percent, least=True),
         weak.bar("median error of the peak of memory, mean over sources", _peak(page).median, 0.05, percent),
-        weak.bar("runs that ran called possible", memory.calls(every)[1].ran_called_possible, 0.97, percent, least=True),
+        weak.bar(
+            "runs that ran called possible", memory.calls(every)[1].ran_called_possible, 0.97, percent, least=True
+        ),
         weak.bar("rows predicted", predicted / measured if measured else None, 0.95, percent, least=True),
         weak.Bar(
-            "left-out rows in their range", f"{whole_percent(LEAST_INSIDE)} to {whole_percent(MOST_INSIDE)}",
-            percent(inside), LEAST_INSIDE <= inside <= MOST_INSIDE,
+            "left-out rows in their range",
+            f"{whole_percent(LEAST_INSIDE)} to {whole_percent(MOST_INSIDE)}",
+            percent(inside),
+            LEAST_INSIDE <= inside <= MOST_INSIDE,
         ),
     ]
 

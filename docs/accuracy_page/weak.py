@@ -31,7 +31,9 @@ class Bar:
     held: bool
 
 
-def bar(what: str, reached: float | None, limit: float, shown: Callable[[float | None], str], least: bool = False) -> Bar:
+def bar(
+    what: str, reached: float | None, limit: float, shown: Callable[[float | None], str], least: bool = False
+) -> Bar:
     """`least`: the figure must be the limit or more; otherwise the limit or less."""
     held = reached is not None and (reached >= limit if least else reached <= limit)
     return Bar(what, f"{'at least' if least else 'at most'} {shown(limit)}", shown(reached), held)
