@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import small_jobs as small
-from small_jobs import SOFTWARE, job, priced, random_plans
+from small_jobs import job, priced, random_plans
 
 from meshwright.cost.estimate import estimate
 from meshwright.sources.clusters import load_cluster
@@ -198,13 +198,6 @@ def test_the_worst_rank_stands_on_the_worst_stage() -> None:
         for axis in plan.order[: plan.order.index("pp")]:
             stride *= getattr(plan, axis)
         assert found.worst_rank // stride % plan.pp == found.worst_stage
-
-
-def test_the_range_is_that_of_the_software() -> None:
-    software = replace(SOFTWARE, range_low=0.1, range_high=0.3)
-    found = priced_alone(job(software=software), Plan(dp=4))
-    assert found.step_time_low_s == pytest.approx(0.9 * found.step_time_s)
-    assert found.step_time_high_s == pytest.approx(1.3 * found.step_time_s)
 
 
 def test_a_plan_that_names_the_split_it_would_get_costs_the_same() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from meshwright.cost import training
 from meshwright.cost.states import states
+from meshwright.sources.software import load_software
 from meshwright.spec import rules
 from meshwright.spec.attention_kernel import AttentionKernel
 from meshwright.spec.cluster import Accelerator, Cluster, Level, NodeGroup
@@ -25,8 +26,13 @@ from meshwright.spec.workload import Training
 MB = 1e6
 HIDDEN, HEADS, VOCAB = 256, 8, 2048
 
+_SHARED = (
+    "misaligned_64_factor", "misaligned_8_factor", "matmul_rows_overhead", "matmul_depth_overhead",
+    "elementwise_backward_ratio", "launch_backward_ratio", "overlap_contention", "optimizer_traffic_factor",
+)  # fmt: skip
 SOFTWARE = Software(
     "plain",
+    **{name: getattr(load_software(), name) for name in _SHARED},
     attention=AttentionKernel("plain", efficiency={"": 0.5}),
     step_overhead_s=1e-4,
     launch_s_per_layer=2e-5,

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from meshwright.cost.compute import last_wave
 from meshwright.measure.kernel_rows import accelerator_called
 from meshwright.measure.matmul_table import fit_matmuls
 from meshwright.sources.accelerators import load_accelerator
+from meshwright.sources.software import load_software
 from meshwright.spec.errors import InputError
-from meshwright.spec.software import Software
 
 MEASURED = Path(__file__).parents[3] / "shared" / "data" / "measured"
 SIZES = (1024, 2048, 4096, 8192, 16384)
@@ -23,13 +24,15 @@ def table(folder: Path, gpu: str, dtype: str, share: float, cast_bytes: float, l
     card = accelerator_called(gpu)
     assert card is not None
     unit = {"bfloat16": "bf16", "fp8": "fp8"}[dtype]
+    software = load_software()
     path = folder / "gemm.csv"
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["row_id", "gpu", "op", "dtype", "m", "n", "k", "time_us"])
         for index, (m, n, k) in enumerate(product((1, 256, 1024, 4096, 8192), SIZES, SIZES)):
             seconds = 2 * m * n * k / (card.peak(unit) * share)
-            seconds *= 1 + Software.matmul_rows_overhead / m + Software.matmul_depth_overhead / k
+            seconds *= 1 + software.matmul_rows_overhead / m + software.matmul_depth_overhead / k
+            seconds *= last_wave(card.waves, m, n)
             seconds += m * k * cast_bytes / (card.memory_bytes_per_s * 0.9) + launch_s
             writer.writerow([f"G{index}", gpu, "gemm", dtype, m, n, k, seconds * 1e6 * (4 if index % 10 == 3 else 1)])
     return path
@@ -86,7 +89,8 @@ def test_published_products_reach_what_others_found() -> None:
     fits = {(fit.accelerator, fit.dtype): fit for fit in fit_matmuls(MEASURED / "gemm.csv")}
     # the best shapes that ml-engineering found (2025, torch): H100 794.5 and A100 271.2 TFLOP/s in bf16
     assert fits["h100", "bf16"].share == pytest.approx(794.5 / 989.4, rel=0.06)
-    assert fits["a100-80g", "bf16"].share == pytest.approx(271.2 / 312, rel=0.06)
+    # (the share is without the loss of the last wave, so no shape passes it)
+    assert 271.2 / 312 < fits["a100-80g", "bf16"].share < 1.08 * 271.2 / 312
     # H200's matrix units are those of the H100
     assert fits["h200", "bf16"].share == pytest.approx(fits["h100", "bf16"].share, rel=0.02)
     # to cast 16 to 8 bits takes at least a reading of 2 bytes and a writing of 1

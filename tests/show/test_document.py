@@ -42,6 +42,7 @@ MADE = Estimate(
     pipeline_efficiency=0.977,
     traffic=(Traffic("tp", "all_gather", "nvlink", 8, 67108864.0, 40960.0, 2.4e12, 2.0, 2.0),),
     problems=(Problem("batch", "what is wrong", "what mends it"),),
+    range_factors=(0.9, 1.2),
 )
 
 

@@ -90,7 +90,7 @@ def fit_comparisons(
 
 def evidence(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """The measured step times that teach: no row that its source contradicts, none of a noisy source or of one whose
-    times look computed, and none whose tensor or pipeline degree had to be chosen."""
+    times look computed, and none whose batch or tensor or pipeline degree had to be chosen."""
     computed = computed_sources(comparisons)
     return [
         each
@@ -99,7 +99,7 @@ def evidence(comparisons: Sequence[Comparison]) -> list[Comparison]:
         and each.row.source not in computed
         and each.row.source not in NOISY
         and (each.row.source == FILLED or "flags" not in each.row.cells)
-        and not any(assumed.startswith(("tp=", "pp=")) for assumed in each.assumed)
+        and not any(assumed.startswith(("tp=", "pp=", "global_batch=")) for assumed in each.assumed)
     ]
 
 
