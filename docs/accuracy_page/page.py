@@ -55,9 +55,9 @@ def readme_block(page: Page) -> str:
         f"Predicted by constants that never saw their source, the step times of {found.mean.covered:,} published runs "
         f"from {len(found.sources)} sources are off by {percent(found.mean.median)} in the median and by "
         f"{percent(found.mean.p90)} at the 90th percentile, averaged over the sources. Of layouts that a source "
-        f"measured for one job, the one predicted to be fastest takes {regret(choice.mean_regret)} times as long as the "
-        f"one that was. Peak memory is off by {percent(peak.median)} in the median. [How accurate](docs/accuracy.md) "
-        "has every source, what is not counted, and where predictions are poor."
+        f"measured for one job, the one predicted to be fastest takes {regret(choice.mean_regret)} times as long as "
+        f"the one that was. Peak memory is off by {percent(peak.median)} in the median. "
+        "[How accurate](docs/accuracy.md) has every source, what is not counted, and where predictions are poor."
     )
     return textwrap.fill(text, 120, break_on_hyphens=False, break_long_words=False)
 
