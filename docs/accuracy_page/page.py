@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from meshwright.measure.catalog_fit import NOISY
-from meshwright.measure.errors import Errors, errors_by, mean_over, step_times
+from meshwright.measure.errors import Errors, errors_by, step_times
 from meshwright.measure.ranges_fit import INSIDE, fit_accuracy
 from meshwright.measure.sweeps import APART as APART_BY
 from meshwright.measure.sweeps import LEAST_LAYOUTS
 
 from . import choices, constants, memory, weak
 from . import step_times as times
-from .ablation import Ablation
+from .ablation import Ablation, errors_by_source
 from .evidence import LONGEST, Evidence, noise_floors
 from .markdown import counted, names, percent, regret, signed, whole_percent
 
@@ -37,9 +37,8 @@ class Page:
 
     @property
     def base(self) -> dict[str, Errors]:
-        """Left-out errors by source; their mean under the empty name."""
-        by_source = errors_by(self.evidence.left_out, lambda each: each.row.source)
-        return {**{each.name: each for each in by_source}, "": mean_over("", by_source)}
+        """Left-out errors by source and of their mean, as ablations are held against them."""
+        return errors_by_source(self.evidence.left_out)
 
     def text(self) -> str:
         sections = (
@@ -64,11 +63,12 @@ def readme_block(page: Page) -> str:
 
 def _opening(page: Page) -> str:
     found = page.evidence
+    rows = len({each.row.row_id for each in found.training})
     sources = len({each.row.source for each in found.training})
     return (
         "# How accurate\n\n"
-        f"{counted(len({each.row.row_id for each in found.training}), 'row')} of published measurements from {sources} "
-        "sources, each beside what Meshwright predicts for it. Nothing here was measured by this project. An error is "
+        f"{counted(rows, 'row')} of published training runs from {sources} sources, and {len(found.memory):,} of their "
+        "memory, each beside what Meshwright predicts for it. Nothing here was measured by this project. An error is "
         "|predicted ÷ measured − 1| of the step time; a bias is the median one with its sign, + where predictions are "
         "too slow.\n\n"
         "**Left out** means: the constants were fitted to all other sources, from what was known before any training "
@@ -157,6 +157,7 @@ def _choices(page: Page) -> str:
 def _memory(page: Page) -> str:
     every = [*page.evidence.training, *page.evidence.memory]
     by_source, all_runs = memory.calls(every)
+    profiles = dict.fromkeys(each.estimate.software.name for each in page.evidence.components if each.estimate)
     return (
         "## Memory\n\n"
         "The peak of the fullest accelerator, by the counter that the source read: torch's allocated leaves out what "
@@ -166,7 +167,7 @@ def _memory(page: Page) -> str:
         "Peaks above what the accelerator has are not counted. † Not in the mean: the rows contradict themselves or "
         "don't state their whole layout.\n\n"
         "Parts of memory, as torch allocated them, on the rank that holds most of the part (they don't depend on the "
-        "accelerator, which the source doesn't name):\n\n"
+        f"accelerator, which the source doesn't name; software profile {names(f'`{name}`' for name in profiles)}):\n\n"
         f"{memory.component_table(page.evidence.components)}\n\n"
         "Does it fit? Runs that ran or ran out of memory, by what is said of them:\n\n"
         f"{memory.call_table([*by_source, all_runs])}"
@@ -274,9 +275,12 @@ def _weak(page: Page) -> str:
         "### What each term helps\n\n"
         "Each term of the cost model that does not follow from counting operations and bytes is switched off in turn, "
         "all constants are fitted again without it, and every source is predicted without itself. Median errors; – "
-        "where the term moves no run of the source:\n\n"
+        "where the term moves no run of the source. The mean is that of sources with rows that state their whole "
+        "layout:\n\n"
         f"{weak.ablation_table(fit, page.base, page.ablations)}\n\n"
-        "By mean errors. A term earns its place where it helps sources that it was not thought up on:\n\n"
+        "By mean errors, where they change by at least "
+        f"{percent(weak.NOTABLE)} of the step. A term earns its place where it helps sources that it was not thought "
+        "up on:\n\n"
         f"{weak.verdict_table(fit, page.base, page.ablations)}"
     )
 
