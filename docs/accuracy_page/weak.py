@@ -145,7 +145,8 @@ def verdict_table(found: CatalogFit, base: dict[str, Errors], ablations: Sequenc
             signed(_change(base, without, "")), names(helped), names(hurt),
         ])  # fmt: skip
     header = [
-        "term", "what it says", "where it comes from", "runs it moves", "mean error changes without it", "helps", "makes worse",
+        "term", "what it says", "where it comes from", "runs it moves", "mean error changes without it", "helps",
+        "makes worse",
     ]  # fmt: skip
     return table(header, rows, numbers_from=7)
 
