@@ -3,12 +3,14 @@
 #   make PYTHON=/path/to/python demo     choose the interpreter (only the first time counts: it makes .venv)
 #   make test ARGS="-k ring -x"          hand arguments to pytest
 #   make test WORKERS=8                  test processes, 2 by default
+#   make accuracy DATA=/path/to/tables   the folder of measurements, ../shared/data/measured by default
 
 VENV    := .venv
 BIN     := $(VENV)/bin
 PYTHON  ?=
 WORKERS ?= 2
 ARGS    ?=
+DATA    ?= ../shared/data/measured
 
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term
@@ -16,7 +18,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-slow test-all check format bench docs clean
+.PHONY: help demo test test-slow test-all check format bench docs calibrate accuracy clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +53,12 @@ docs: $(VENV)/.docs ## build the documentation into site/
 	@$(BIN)/python docs/generate.py
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "The documentation is in site/index.html"
+
+calibrate: $(VENV)/.core ## fit the catalog's constants to the measurements in DATA
+	@$(BIN)/python -m meshwright.measure.catalog $(DATA)
+
+accuracy: $(VENV)/.docs ## predict the measurements in DATA, write docs/accuracy.md
+	@$(BIN)/python docs/accuracy.py $(DATA)
 
 clean: ## remove everything that these targets made
 	rm -rf $(VENV) site dist build .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis \

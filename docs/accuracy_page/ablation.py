@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from meshwright.measure.catalog_fit import CatalogFit
+from meshwright.measure.comparison import Comparison
 from meshwright.measure.errors import Errors, errors_by, mean_over
 from meshwright.measure.fit import Problem, descend
 from meshwright.measure.folds import by_group, cross_validate
@@ -18,7 +19,7 @@ from meshwright.measure.repricing import Run, log_ratios
 from meshwright.spec.plan import Array
 from meshwright.spec.software import Software
 
-from .evidence import shifted
+from .evidence import full_layout, shifted
 
 Change = Callable[[Run], Run]
 
@@ -89,7 +90,7 @@ TERMS = (
         "owners of whole tensors",
         Habit((("shards_whole_tensors", False),)),
         "gradients are reduced to one rank a tensor, and its weights broadcast from there",
-        "InternEvo's code; other frameworks shard flat buffers, so that it can help InternEvo alone",
+        "the code of the frameworks that do so; others shard flat buffers, so that it can help no source of theirs",
     ),
     Term(
         "stopping early",
@@ -126,9 +127,16 @@ def ablate(found: CatalogFit, term: Term, steps: int = 4) -> Ablation:
 
 
 def errors_without(found: CatalogFit, ablation: Ablation) -> dict[str, Errors]:
-    """Left-out errors by source, and of their mean under the empty name."""
-    by_source = errors_by(shifted(found.comparisons, ablation.left_out), lambda each: each.row.source)
-    return {**{each.name: each for each in by_source}, "": mean_over("", by_source)}
+    """Left-out errors without a term, as `errors_by_source` gives them."""
+    return errors_by_source(shifted(found.comparisons, ablation.left_out))
+
+
+def errors_by_source(comparisons: Sequence[Comparison]) -> dict[str, Errors]:
+    """Errors of each source and, under the empty name, the mean over those with rows that state their whole layout."""
+    by_source = errors_by(comparisons, lambda each: each.row.source)
+    whole = {each.row.source for each in comparisons if full_layout(each)}
+    mean = mean_over("", [each for each in by_source if each.name in whole])
+    return {**{each.name: each for each in by_source}, "": mean}
 
 
 def moved_by_source(found: CatalogFit, ablation: Ablation) -> dict[str, int]:

@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from meshwright.measure.catalog_fit import NOISY, TRAINING, CatalogFit, computed_sources, fit_comparisons
+from meshwright.measure.catalog_fit import NOISY, TRAINING, CatalogFit, fit_comparisons, profiled_steps
 from meshwright.measure.comparison import TOKENS_PER_S, Comparison
-from meshwright.measure.errors import step_times
 from meshwright.measure.finding import NAMING, VALUES
 from meshwright.measure.peaks import COMPONENTS
 from meshwright.measure.predict import Given, compare, compare_rows
@@ -56,12 +55,7 @@ class Evidence:
     @cached_property
     def profiled(self) -> tuple[Comparison, ...]:
         """Rows of sources whose times look computed: no constant was fitted to them."""
-        computed = computed_sources(self.training)
-        return tuple(
-            each
-            for each in step_times(self.training)
-            if each.row.source in computed and each.log_ratio is not None and "flags" not in each.row.cells
-        )
+        return profiled_steps(self.training)
 
     @cached_property
     def left(self) -> Left:

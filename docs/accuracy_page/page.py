@@ -7,17 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from meshwright.measure.catalog_fit import NOISY
-from meshwright.measure.errors import Errors, errors_by, mean_over, step_times
+from meshwright.measure.errors import Errors, errors_by, step_times
 from meshwright.measure.ranges_fit import INSIDE, fit_accuracy
 from meshwright.measure.sweeps import APART as APART_BY
 from meshwright.measure.sweeps import LEAST_LAYOUTS
 
 from . import choices, constants, memory, weak
 from . import step_times as times
-from .ablation import Ablation
+from .ablation import Ablation, errors_by_source
 from .evidence import LONGEST, Evidence, noise_floors
 from .markdown import counted, names, percent, regret, signed, whole_percent
-from .pictures import TITLES
 
 WRITTEN = "<!-- Written by `make accuracy`; a change by hand is lost. -->"
 
@@ -38,9 +37,8 @@ class Page:
 
     @property
     def base(self) -> dict[str, Errors]:
-        """Left-out errors by source; their mean under the empty name."""
-        by_source = errors_by(self.evidence.left_out, lambda each: each.row.source)
-        return {**{each.name: each for each in by_source}, "": mean_over("", by_source)}
+        """Left-out errors by source and of their mean, as ablations are held against them."""
+        return errors_by_source(self.evidence.left_out)
 
     def text(self) -> str:
         sections = (
@@ -56,20 +54,21 @@ def readme_block(page: Page) -> str:
         f"Predicted by constants that never saw their source, the step times of {found.mean.covered:,} published runs "
         f"from {len(found.sources)} sources are off by {percent(found.mean.median)} in the median and by "
         f"{percent(found.mean.p90)} at the 90th percentile, averaged over the sources. Of layouts that a source "
-        f"measured for one job, the one predicted to be fastest takes {regret(choice.mean_regret)} times as long as the "
-        f"one that was. Peak memory is off by {percent(peak.median)} in the median. [How accurate](docs/accuracy.md) "
-        "has every source, what is not counted, and where predictions are poor."
+        f"measured for one job, the one predicted to be fastest takes {regret(choice.mean_regret)} times as long as "
+        f"the one that was. Peak memory is off by {percent(peak.median)} in the median. "
+        "[How accurate](docs/accuracy.md) has every source, what is not counted, and where predictions are poor."
     )
     return textwrap.fill(text, 120, break_on_hyphens=False, break_long_words=False)
 
 
 def _opening(page: Page) -> str:
     found = page.evidence
+    rows = len({each.row.row_id for each in found.training})
     sources = len({each.row.source for each in found.training})
     return (
         "# How accurate\n\n"
-        f"{counted(len({each.row.row_id for each in found.training}), 'row')} of published measurements from {sources} "
-        "sources, each beside what Meshwright predicts for it. Nothing here was measured by this project. An error is "
+        f"{counted(rows, 'row')} of published training runs from {sources} sources, and {len(found.memory):,} of their "
+        "memory, each beside what Meshwright predicts for it. Nothing here was measured by this project. An error is "
         "|predicted ÷ measured − 1| of the step time; a bias is the median one with its sign, + where predictions are "
         "too slow.\n\n"
         "**Left out** means: the constants were fitted to all other sources, from what was known before any training "
@@ -128,7 +127,7 @@ def _pictures(page: Page) -> str:
         "Below: the dot is the median, the bar holds the middle 80 % of the rows, the line all of them (cut at the "
         "edge of the picture). Left of 1 predictions are too fast. In brackets the number of rows."
     ]
-    for group, title in TITLES.items():
+    for group, title in times.TITLES.items():
         picture = f"images/accuracy-{group.replace('_', '-')}.svg"
         parts.append(
             f"### {title.capitalize()}\n\n![Predicted over measured step time {title}]({picture})\n\n"
@@ -158,6 +157,7 @@ def _choices(page: Page) -> str:
 def _memory(page: Page) -> str:
     every = [*page.evidence.training, *page.evidence.memory]
     by_source, all_runs = memory.calls(every)
+    profiles = dict.fromkeys(each.estimate.software.name for each in page.evidence.components if each.estimate)
     return (
         "## Memory\n\n"
         "The peak of the fullest accelerator, by the counter that the source read: torch's allocated leaves out what "
@@ -167,7 +167,7 @@ def _memory(page: Page) -> str:
         "Peaks above what the accelerator has are not counted. † Not in the mean: the rows contradict themselves or "
         "don't state their whole layout.\n\n"
         "Parts of memory, as torch allocated them, on the rank that holds most of the part (they don't depend on the "
-        "accelerator, which the source doesn't name):\n\n"
+        f"accelerator, which the source doesn't name; software profile {names(f'`{name}`' for name in profiles)}):\n\n"
         f"{memory.component_table(page.evidence.components)}\n\n"
         "Does it fit? Runs that ran or ran out of memory, by what is said of them:\n\n"
         f"{memory.call_table([*by_source, all_runs])}"
@@ -177,7 +177,8 @@ def _memory(page: Page) -> str:
 def _apart(page: Page) -> str:
     return (
         "## Counted apart\n\n"
-        "What the headline leaves out, with the evidence that there is: left-out errors of the rows that are counted.\n\n"
+        "What the headline leaves out, with the evidence that there is: left-out errors of the rows that are "
+        "counted.\n\n"
         f"{times.apart_table(page.evidence)}\n\n"
         "Where it says no run, nothing published was there to compare with: such predictions rest on the arithmetic "
         "and on what single kernels and collectives reach."
@@ -189,7 +190,8 @@ def _constants(page: Page) -> str:
     return (
         "## Constants\n\n"
         f"Fitted together to {counted(len(fit.runs), 'step')} by robust least squares on the logarithms, each pulled "
-        "to what was known before, a source counting by the root of its rows. The standard error is of the logarithm.\n\n"
+        "to what was known before, a source counting by the root of its rows. The standard error is of the "
+        "logarithm.\n\n"
         f"{constants.constant_table(fit)}\n\n"
         "Single kernels and collectives have constants of their own, fitted on tables of measurements before any "
         "training run:\n\n"
@@ -208,8 +210,8 @@ def _ranges(page: Page) -> str:
         f"{constants.spread_table(fit_accuracy(found.left))}\n\n"
         "How many left-out rows lie in ranges that were made without their source too:\n\n"
         f"{constants.coverage_table(found)}\n\n"
-        f"Too few, below {whole_percent(LEAST_INSIDE)}: {_too_few(found)}. [By source](#by-source) has the shares of the "
-        "sources."
+        f"Too few, below {whole_percent(LEAST_INSIDE)}: {_too_few(found)}. [By source](#by-source) has the shares of "
+        "the sources."
     )
 
 
@@ -273,9 +275,12 @@ def _weak(page: Page) -> str:
         "### What each term helps\n\n"
         "Each term of the cost model that does not follow from counting operations and bytes is switched off in turn, "
         "all constants are fitted again without it, and every source is predicted without itself. Median errors; – "
-        "where the term moves no run of the source:\n\n"
+        "where the term moves no run of the source. The mean is that of sources with rows that state their whole "
+        "layout:\n\n"
         f"{weak.ablation_table(fit, page.base, page.ablations)}\n\n"
-        "By mean errors. A term earns its place where it helps sources that it was not thought up on:\n\n"
+        "By mean errors, where they change by at least "
+        f"{percent(weak.NOTABLE)} of the step. A term earns its place where it helps sources that it was not thought "
+        "up on:\n\n"
         f"{weak.verdict_table(fit, page.base, page.ablations)}"
     )
 

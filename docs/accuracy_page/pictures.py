@@ -17,6 +17,8 @@ from meshwright.measure.errors import grouped, ratio
 from meshwright.measure.groups import GROUPS, errors_by_group
 from meshwright.measure.sweeps import measured_time_s
 
+from .step_times import TITLES
+
 matplotlib.use("svg")
 from matplotlib import pyplot  # noqa: E402
 from matplotlib.axes import Axes  # noqa: E402
@@ -41,13 +43,6 @@ STYLE = {
     "ytick.color": GREY,
     "legend.frameon": False,
     "path.simplify": False,
-}
-TITLES = {
-    "model_size": "by size of the model",
-    "layout": "by kind of layout",
-    "accelerator": "by accelerator",
-    "sequence": "by length of the sequence",
-    "dtype": "by number format",
 }
 ENDS = (0.6, 1.67)
 """What the axis of residuals shows; boxes that reach further end at its edge."""

@@ -15,6 +15,14 @@ from .evidence import Evidence, full_layout, noise_floors, usual
 from .markdown import NONE, percent, signed, table, whole_percent
 
 MEAN = "mean over sources"
+TITLES = {
+    "model_size": "by size of the model",
+    "layout": "by kind of layout",
+    "accelerator": "by accelerator",
+    "sequence": "by length of the sequence",
+    "dtype": "by number format",
+}
+"""Of the groups that have a table and a picture."""
 
 
 @dataclass(frozen=True)

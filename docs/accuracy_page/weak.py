@@ -145,13 +145,14 @@ def verdict_table(found: CatalogFit, base: dict[str, Errors], ablations: Sequenc
             signed(_change(base, without, "")), names(helped), names(hurt),
         ])  # fmt: skip
     header = [
-        "term", "what it says", "where it comes from", "runs it moves", "mean error without it", "helps", "makes worse",
+        "term", "what it says", "where it comes from", "runs it moves", "mean error changes without it", "helps",
+        "makes worse",
     ]  # fmt: skip
     return table(header, rows, numbers_from=7)
 
 
-NOTABLE = 0.001
-"""A tenth of a percent point of a source's mean error."""
+NOTABLE = 0.002
+"""A smaller change of a source's mean error is none."""
 
 
 def _change(base: dict[str, Errors], without: dict[str, Errors], name: str) -> float:

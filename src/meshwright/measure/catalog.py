@@ -2,62 +2,49 @@
 
     python -m meshwright.measure.catalog FOLDER
 
-fits links (collectives.csv), kernels (gemm.csv, attention.csv) and then what training keeps of them (training.csv),
-writes the constants into the catalog with their residuals, and the ranges that left-out errors earn.
+fits links (collectives.csv), kernels (gemm.csv, attention.csv) and then what training keeps of them (training.csv, some
+minutes), and writes the constants into the catalog, each with its evidence. The same folder leaves the same files.
 """
 
 from __future__ import annotations
 
+import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
-from meshwright.measure.catalog_fit import computed_sources, fit_comparisons
-from meshwright.measure.catalog_update import update_catalog, write_accuracy
-from meshwright.measure.errors import step_times
-from meshwright.measure.predict import compare
-from meshwright.measure.ranges_fit import Left, coverage, fit_accuracy
-from meshwright.spec.errors import InputError
+from meshwright.measure import catalog_training, kernels, links
+from meshwright.measure.catalog_fit import TRAINING
 
-TRAINING = "training.csv"
+STEPS = {
+    "links": (links.__name__, (links.FILE,)),
+    "kernels": (kernels.__name__, (kernels.MATMULS, kernels.ATTENTION)),
+    "what training keeps of them": (catalog_training.__name__, (TRAINING,)),
+}
+"""What is fitted, by which module, from which files; later ones read what earlier ones wrote."""
 
 
-def main(arguments: list[str]) -> int:
-    """Fit and write; the exit status."""
+def main(arguments: list[str], run: Callable[[str, str], int] | None = None) -> int:
+    """Every step; the exit status. `run` takes a step's module and the folder, and returns its exit status."""
     if len(arguments) != 1:
         print("usage: python -m meshwright.measure.catalog FOLDER", file=sys.stderr)
         return 2
     folder = Path(arguments[0])
-
-    def progress(text: str) -> None:
-        print(text, file=sys.stderr)
-
-    try:
-        comparisons = compare(folder / TRAINING)
-        found = fit_comparisons(comparisons, progress)
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
+    missing = [name for _, files in STEPS.values() for name in files if not (folder / name).is_file()]
+    if missing:
+        print(f"error: {folder} has no {', no '.join(missing)}", file=sys.stderr)
         return 2
-    for name, value in found.values.items():
-        low, high = found.spread(name)
-        print(f"{name:20} {value:8.3g}   {low:.3g} to {high:.3g} without one source each")
-    computed = computed_sources(comparisons)
-    profiled = tuple(
-        each
-        for each in step_times(comparisons)
-        if each.log_ratio is not None and each.row.source in computed and "flags" not in each.row.cells
-    )
-    left = Left(found.comparisons, found.folds.left_out, profiled)
-    accuracy, inside = fit_accuracy(left), coverage(left)
-    changed = update_catalog(found)
-    sources = dict.fromkeys(each.row.source for each in found.comparisons)
-    write_accuracy(
-        accuracy,
-        f"{len(found.runs)} published steps of {len(sources)} sources ({', '.join(sources)}), each predicted with "
-        f"constants fitted without its source; {inside['all']:.0%} of them lie in ranges fitted without their source.",
-    )
-    print(f"rewritten: {', '.join(changed)}" if changed else "the catalog has these constants already")
-    print(f"ranges hold {inside['all']:.0%} of left-out runs")
+    for title, (module, _) in STEPS.items():
+        print(f"fitting {title}", file=sys.stderr, flush=True)
+        status = (run or _in_new_process)(module, str(folder))
+        if status:
+            return status
     return 0
+
+
+def _in_new_process(module: str, folder: str) -> int:
+    """The catalog is read once a process, so that a step sees what the one before wrote only in a new one."""
+    return subprocess.run([sys.executable, "-m", module, folder], check=False).returncode
 
 
 if __name__ == "__main__":

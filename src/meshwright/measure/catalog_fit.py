@@ -108,6 +108,16 @@ def computed_sources(comparisons: Sequence[Comparison]) -> frozenset[str]:
     return frozenset(each.source for each in regularities([each.row for each in comparisons]) if each.too_linear)
 
 
+def profiled_steps(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
+    """The predicted step times of such sources."""
+    computed = computed_sources(comparisons)
+    return tuple(
+        each
+        for each in step_times(comparisons)
+        if each.log_ratio is not None and each.row.source in computed and "flags" not in each.row.cells
+    )
+
+
 def _catalog_value(known: Known, runs: Sequence[Run]) -> float:
     """The catalog's value of a constant's first entry; the entries that move with it keep their proportion to it."""
     first = known.place.places[0] if isinstance(known.place, Tied) else known.place
