@@ -41,7 +41,7 @@ def test_tensor_parallel_across_nodes_loses_by_what_the_ports_carry(
     the ports of a node: 206 s through one of 100 Gb/s, 26 s through eight. The computation of 4.19 M tokens takes 6 x
     70.55e9 x 4.19e6 / (256 x 312e12) = 22 s at the peak and some 40 s in practice: so the step is 5 or more times as
     long as the best plan's with one port, about twice with eight. Ports reach 0.47 to 0.6 of their rate and
-    collectives in a step 1 / 1.17 of that, latencies come on top, which makes it at most three and a half times this."""
+    collectives in a step 1 / 1.17 of that, and latencies come on top: at most three and a half times this."""
     by_hand_s = 80 * 4 * 2 * 15 / 16 * 262_144 * 8192 * 2 / node_bytes_per_s
     cluster = f"32xdgx-a100-80g@{fabric}"
     across = best("llama-3.1-70b", cluster, JOB_70B, tp=16, pp=1, dp=16)
