@@ -247,6 +247,19 @@ def test_zero_1_and_2_scatter_gradients_and_gather_weights_once_a_step(sharding:
     assert counted(calls, collective="all_gather") == [(1, 2 * PARAMETERS)]
 
 
+def test_an_optimizer_that_sums_all_gradients_scatters_none() -> None:
+    # DeepSpeed 0.6, BF16_Optimizer: all-reduced fp32 sums, weights gathered as in ZeRO-1
+    calls = data_calls(Plan(dp=4, sharding="optimizer"), gradients_all_reduced=True)
+    assert counted(calls, collective="all_reduce") == [(1, 4 * PARAMETERS)]
+    assert total(calls, collective="reduce_scatter") == 0
+    assert counted(calls, collective="all_gather") == [(1, 2 * PARAMETERS)]
+    # shards across groups are part of the sum
+    grouped = data_calls(Plan(dp=8, sharding="optimizer", shard_group=4), gradients_all_reduced=True)
+    assert counted(grouped, collective="all_reduce") == [(1, 4 * PARAMETERS)]
+    stage_2 = data_calls(Plan(dp=4, sharding="gradients"), gradients_all_reduced=True)
+    assert total(stage_2, collective="all_reduce", group="data") == 0
+
+
 def test_gradients_that_stay_sharded_are_scattered_after_every_micro_batch() -> None:
     plan = Plan(dp=4, sharding="gradients")
     assert total(data_calls(plan), collective="reduce_scatter") == plan.num_micro_batches(8) == 2

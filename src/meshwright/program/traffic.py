@@ -221,6 +221,9 @@ def data_calls(
     sharded = sharding >= SHARD_OPTIMIZER
     whole = sharding == SHARD_PARAMETERS
     flat = sharded & (whole | (not software.shards_whole_tensors))
+    summed = ~sharded
+    if software.gradient_habits(workload.dtype).gradients_all_reduced:
+        summed = summed | (sharding == SHARD_OPTIMIZER)
     resharded = ~stays_gathered(software, plans)
     scatters = np.where((sharding >= SHARD_GRADIENTS) & software.reduces_per_micro_batch & resharded, m, 1)
     gathers = np.where(whole & software.gathers_per_micro_batch & resharded, m, 1) * np.where(
@@ -236,16 +239,24 @@ def data_calls(
             continue
         gradient = held * sizes.reduce
         calls += [
-            Call("dp", "all_reduce", everyone, gradient, np.where(sharded, 0, 1), "step", "gradients"),
-            Call("dp", "reduce_scatter", shard, gradient, np.where(flat, scatters, 0), "step", "gradients"),
-            Call("dp", "all_reduce", replicate, gradient / group, np.where(sharded, 1, 0), "step", "gradient shards"),
+            Call("dp", "all_reduce", everyone, gradient, np.where(summed, 1, 0), "step", "gradients"),
+            Call("dp", "reduce_scatter", shard, gradient, np.where(flat & ~summed, scatters, 0), "step", "gradients"),
+            Call("dp", "all_reduce", replicate, gradient / group, np.where(summed, 0, 1), "step", "gradient shards"),
             Call("dp", "all_gather", shard, held * sizes.gather, np.where(flat, gathers, 0), "step", "parameters"),
         ]
         if software.shards_whole_tensors:
             owned = np.where(sharded & ~flat, tensors, 0)
             weight = held * sizes.gather
             calls += [
-                Call("dp", "reduce", shard, gradient / tensors, owned * scatters, "step", "gradients"),
+                Call(
+                    "dp",
+                    "reduce",
+                    shard,
+                    gradient / tensors,
+                    np.where(summed, 0, owned * scatters),
+                    "step",
+                    "gradients",
+                ),
                 Call("dp", "broadcast", shard, weight / tensors, owned * gathers, "step", "parameters"),
             ]
     return tuple(calls)

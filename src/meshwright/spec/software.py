@@ -10,11 +10,12 @@ from meshwright.spec.workload import OPTIMIZERS, Training
 
 
 class GradientHabits(NamedTuple):
-    """Bytes per gradient element, or per parameter, where they differ by number format. Fields as in `Software`."""
+    """What becomes of gradients, where it differs by number format. Fields as in `Software`."""
 
     gradient_bytes: float
     gradient_reduce_bytes: float
     shard_gradient_bytes: float
+    gradients_all_reduced: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,9 @@ class Software:
     shards_whole_tensors: bool = False
     """A sharded optimizer state belongs to one rank a whole tensor, so that each gradient is reduced to its owner and
     each weight broadcast from it; otherwise flat buffers are scattered and gathered."""
+    gradients_all_reduced: bool = False
+    """With a sharded optimizer (ZeRO-1) every rank sums all gradients and keeps its shard of them; otherwise they are
+    scattered."""
     gradient_reduce_bytes: float = 4.0
     """Bytes per gradient element on the wire."""
     parameter_gather_bytes: float = 2.0
@@ -160,7 +164,7 @@ class Software:
 
     def gradient_habits(self, dtype: str) -> GradientHabits:
         """The habits in a number format."""
-        own = GradientHabits(self.gradient_bytes, self.gradient_reduce_bytes, self.shard_gradient_bytes)
+        own = GradientHabits(*(getattr(self, name) for name in GradientHabits._fields))
         return dict(self.by_dtype).get(dtype, own)
 
 
