@@ -91,7 +91,7 @@ def _edits(place: Place, factor: float) -> Iterable[tuple[str, str, Edit]]:
         for name in sorted(place.only.names):
             yield from _scaled("accelerators", name, (place.field,), factor, "library")
     elif isinstance(place, AttentionEfficiency):
-        value = float(load_entry("attention", place.kernel)["efficiency"][place.family]) * factor
+        value = _rounded(float(load_entry("attention", place.kernel)["efficiency"][place.family]) * factor)
         edit = partial(with_numbers, key="efficiency", values={place.family: value}, before="source")
         yield "attention", place.kernel, edit
     elif isinstance(place, AttentionNumber):
@@ -113,4 +113,9 @@ def _scaled(kind: str, name: str, keys: tuple[str, ...], factor: float, before: 
     entry = load_entry(kind, name)
     for key in keys:
         if key in entry:
-            yield kind, name, partial(with_number, key=key, value=float(entry[key]) * factor, before=before)
+            yield kind, name, partial(with_number, key=key, value=_rounded(float(entry[key]) * factor), before=before)
+
+
+def _rounded(value: float) -> float:
+    """To three digits: more than the runs can tell, and fitting again gives the same."""
+    return float(f"{value:.3g}")
