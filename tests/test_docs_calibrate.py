@@ -31,6 +31,17 @@ def test_the_figures_of_the_example_are_the_published_ones(repository: Path, sha
         assert [float(line["tokens_per_s_per_gpu"]) for line in same] == [float(row["tokens_per_s_per_gpu"])]
 
 
+@pytest.mark.field
+def test_the_figures_of_the_server_are_the_published_ones(repository: Path, shared: Path) -> None:
+    published = [
+        float(line["tokens_per_s_per_gpu"])
+        for line in lines(shared / "data" / "measured" / "training.csv")
+        if line["source_id"] == "flagperf-paddle" and line["gpu_mem_gb"] == "40"
+    ]
+    example = lines(repository / "docs" / "calibrate-server.csv")
+    assert [float(row["tokens_per_s_per_gpu"]) for row in example] == published
+
+
 def test_the_page_says_how_far_constants_may_move(repository: Path) -> None:
     page = (repository / "docs" / "calibrate.md").read_text(encoding="utf-8")
     for spread in (
