@@ -69,3 +69,13 @@ def test_words_for_not_stated(text: str) -> None:
 
 def test_a_stated_text_is_kept() -> None:
     assert stated({"gpu": "A100-SXM-80GB"}, "gpu") == "A100-SXM-80GB"
+
+
+@pytest.mark.parametrize(
+    ("text", "nearest"),
+    [("5,2", "5.2"), ("1,024.5", "1024.5"), ("1.2 s", "1.2"), ("42%", "42"), ("soon", ""), ("-3", "")],
+)
+def test_a_wrong_number_names_what_was_meant(text: str, nearest: str) -> None:
+    with pytest.raises(InputError, match="must be a number above 0") as caught:
+        number({"step_time_s": text}, "step_time_s")
+    assert caught.value.fix == (f"the nearest that works is {nearest}" if nearest else "")

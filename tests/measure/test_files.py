@@ -21,10 +21,29 @@ def written(folder: Path, content: str | bytes) -> Path:
 def test_a_row_holds_its_filled_cells_and_the_line_it_starts_on(tmp_path: Path) -> None:
     text = '﻿Row_ID,model,gpu,step_time_s,notes\r\n a ,gpt2,,1.5,"two\r\nlines, one cell"\r\n\r\nb,gpt2,A100,,\r\n'
     first, second = read_rows(written(tmp_path, text))
-    assert first.cells == {"row_id": "a", "model": "gpt2", "step_time_s": "1.5", "notes": "two\r\nlines, one cell"}
+    assert first.cells == {"row_id": "a", "model": "gpt2", "step_time_s": "1.5", "notes": "two  lines, one cell"}
     assert first.where.endswith("runs.csv:2")
     assert second.where.endswith("runs.csv:5"), "the quoted cell and the empty line count as lines"
     assert second.cells == {"row_id": "b", "model": "gpt2", "gpu": "A100"}
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_what_spreadsheets_put_in_place_of_commas_is_understood(tmp_path: Path, delimiter: str) -> None:
+    text = "\n".join(delimiter.join(cells) for cells in (("model", "step_time_s"), ("a, b", "1.5")))
+    (row,) = read_rows(written(tmp_path, text))
+    assert dict(row.cells) == {"model": "a, b", "step_time_s": "1.5"}
+
+
+def test_cells_command_no_terminal(tmp_path: Path) -> None:
+    (row,) = read_rows(written(tmp_path, "source,step_time_s\n\x1b[31mred\x1b[0m\u202e,1\n"))
+    assert row.source.isprintable()
+    assert "red" in row.source
+
+
+def test_a_hundred_thousand_columns_are_read_at_once(tmp_path: Path) -> None:
+    names = ",".join(f"c{number}" for number in range(100_000))
+    (row,) = read_rows(written(tmp_path, f"{names},step_time_s\n{',' * 100_000}2\n"))
+    assert dict(row.cells) == {"step_time_s": "2"}
 
 
 def test_a_short_line_leaves_its_last_columns_unstated(tmp_path: Path) -> None:

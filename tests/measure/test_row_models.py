@@ -22,7 +22,8 @@ def row(**cells: str) -> Row:
 @pytest.mark.parametrize(
     ("text", "name"),
     [("llama3-8b", "llama-3-8b"), ("LLaMA-2 70B", "llama-2-70b"), ("llama1-7b", "llama-7b"), ("gpt3-175b", "gpt3-175b"),
-     ("nemotron4-340b", "nemotron-4-340b"), ("llama3-405b", "llama-3.1-405b"), ("Mixtral 8x7B", "mixtral-8x7b")],
+     ("nemotron4-340b", "nemotron-4-340b"), ("llama3-405b", "llama-3.1-405b"), ("Mixtral 8x7B", "mixtral-8x7b"),
+     ("meta-llama/Llama-3.1-8B", "llama-3.1-8b")],
 )  # fmt: skip
 def test_a_name_is_found_in_the_forms_that_tables_use(text: str, name: str) -> None:
     model, assumed = model_of(row(model=text))

@@ -82,9 +82,17 @@ def year(cells: Mapping[str, str]) -> int | None:
 
 
 def _nearest(text: str, least: int, most: float = _MOST) -> str:
-    """The nearest value that works, for `1,024` and the like; nothing where no number is meant or none is nearest."""
+    """The nearest value that works, for `1,024`, `5,2` and the like; nothing where no number is meant or none is
+    nearest."""
+    plain = text.replace("_", "")
+    if re.fullmatch(r"\d{1,3}(,\d{3})+(\.\d+)?", plain):
+        plain = plain.replace(",", "")
+    elif re.fullmatch(r"\d+,\d+", plain):
+        plain = plain.replace(",", ".")
+    elif unit := re.fullmatch(r"(\d+(?:\.\d+)?)\s*[a-zA-Z%/]+", plain):
+        plain = unit[1]
     try:
-        value = float(text.replace(",", "").replace("_", ""))
+        value = float(plain)
     except ValueError:
         return ""
     if math.isnan(value) or (not least and value <= 0):

@@ -1,9 +1,13 @@
-"""Files of measurements: CSV with a header, one measurement a line; what a file holds is told by its header."""
+"""Files of measurements: CSV with a header, one measurement a line; what a file holds is told by its header.
+
+Spreadsheets that write semicolons or tabs in place of commas are understood; numbers have a decimal point.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from pathlib import Path
 
 from meshwright.measure.comparison import Row
@@ -33,9 +37,9 @@ def read_rows(path: str | Path) -> list[Row]:
     lines = list(_lines(_text(Path(path).expanduser(), where), where))
     if not lines:
         raise InputError("is empty", where, "write a header and a line for each run")
-    written = [name.strip().lower() for name in lines[0][1]]
+    written = [_plain(name).lower() for name in lines[0][1]]
     header = [SYNONYMS[name] if SYNONYMS.get(name, name) not in written else name for name in written]
-    twice = next((name for name in header if name and header.count(name) > 1), "")
+    twice = next((name for name, times in Counter(header).items() if name and times > 1), "")
     if twice:
         raise InputError(f"column {twice} is there twice", where, "keep one")
     kind = _kind(header, where)
@@ -45,9 +49,9 @@ def read_rows(path: str | Path) -> list[Row]:
             raise InputError(
                 f"line {line} has {len(values)} cells, the header {len(header)}",
                 where,
-                "put cells with a comma into double quotes",
+                "put cells that hold the delimiter into double quotes",
             )
-        cells = {name: value.strip() for name, value in zip(header, values, strict=False) if name and value.strip()}
+        cells = {name: text for name, value in zip(header, values, strict=False) if name and (text := _plain(value))}
         if cells:
             rows.append(Row(f"{where}:{line}", kind, cells))
     if not rows:
@@ -74,7 +78,7 @@ def _lines(text: str, where: str) -> list[tuple[int, list[str]]]:
     if "\0" in text:
         raise InputError("holds a NUL byte: it is not a CSV file", where)
     previous = csv.field_size_limit(_MOST_CELL)
-    reader = csv.reader(io.StringIO(text, newline=""))
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text))
     found = []
     try:
         start = 1
@@ -87,6 +91,17 @@ def _lines(text: str, where: str) -> list[tuple[int, list[str]]]:
     finally:
         csv.field_size_limit(previous)
     return found
+
+
+def _delimiter(text: str) -> str:
+    """A comma; where the first line has none, what spreadsheets put in its place."""
+    first = text.lstrip("\r\n").split("\n", 1)[0]
+    return "," if "," in first else max(";\t", key=first.count) if set(";\t") & set(first) else ","
+
+
+def _plain(cell: str) -> str:
+    """The cell without spaces around it and without characters that would command a terminal."""
+    return "".join(character if character.isprintable() else " " for character in cell).strip()
 
 
 def _kind(header: list[str], where: str) -> str:

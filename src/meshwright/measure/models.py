@@ -8,6 +8,7 @@ from functools import cache
 
 from meshwright.measure.cells import flag, number, whole, words, year
 from meshwright.measure.comparison import Row
+from meshwright.sources.hub import catalog_name
 from meshwright.sources.models import load_model, model_names
 from meshwright.spec.errors import InputError
 from meshwright.spec.layers import MLP, Attention, Layer
@@ -136,8 +137,8 @@ def _shortened(model: Model, layers: int) -> Model:
 
 @cache
 def _named(text: str) -> Model | None:
-    """The catalog's model that a table means by `llama3-8b`, `LLaMA-2 70B`, `gpt3-175b`."""
-    plain = re.sub(r"[^a-z0-9.]+", "", text.lower())
+    """The catalog's model that a table means by `llama3-8b`, `LLaMA-2 70B`, `gpt3-175b`, `meta-llama/Llama-3.1-8B`."""
+    plain = re.sub(r"[^a-z0-9.]+", "", (catalog_name(text) or text).lower())
     if not plain:
         return None
     by_plain = {re.sub(r"[^a-z0-9.]+", "", name): name for name in model_names()}
