@@ -20,7 +20,15 @@ from meshwright.measure.places import (
     Tied,
 )
 
-EAGER = ("llm-foundry-2023", "deepspeed-2023", "internevo-2023", "paddle-2023", "megatron-deepspeed-2022", "fsdp-2024")
+EAGER = (
+    "llm-foundry-2023",
+    "deepspeed-2023",
+    "internevo-2023",
+    "paddle-2023",
+    "megatron-deepspeed-2022",
+    "fsdp-2024",
+    "meshwright",
+)
 COMPILED = ("torchtitan-2024", "torchtitan-2025")
 FUSED = ("megatron-2021", "megatron-core-2024", "nemo-2024", *COMPILED, "current")
 MEGATRON = ("megatron-2021", "megatron-deepspeed-2022")
