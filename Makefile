@@ -57,7 +57,7 @@ docs: $(VENV)/.docs ## build the documentation into site/
 calibrate: $(VENV)/.core ## fit the catalog's constants to the measurements in DATA
 	@$(BIN)/python -m meshwright.measure.catalog $(DATA)
 
-accuracy: $(VENV)/.docs ## predict the measurements in DATA, write docs/accuracy.md
+accuracy: $(VENV)/.accuracy ## predict the measurements in DATA, write docs/accuracy.md
 	@$(BIN)/python docs/accuracy.py $(DATA)
 
 clean: ## remove everything that these targets made
@@ -92,3 +92,8 @@ $(VENV)/.docs: pyproject.toml | $(VENV)/.made
 	@echo "Installing Meshwright with its documentation tools"
 	@$(PIP) install --editable '.[docs]'
 	@touch $@ $(VENV)/.core
+
+$(VENV)/.accuracy: pyproject.toml | $(VENV)/.made
+	@echo "Installing Meshwright with what draws the accuracy page"
+	@$(PIP) install --editable '.[accuracy]'
+	@touch $@

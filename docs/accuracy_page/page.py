@@ -73,7 +73,11 @@ def _opening(page: Page) -> str:
         "too slow.\n\n"
         "**Left out** means: the constants were fitted to all other sources, from what was known before any training "
         "run was seen, and then asked about this one. **In-sample** means: predicted with the catalog's constants, "
-        "which know all sources. A prediction for a cluster of your own is like the first."
+        "which know all sources. A prediction for a cluster of your own is like the first.\n\n"
+        "Only constants are left out. Which terms the model has was decided with all sources in view, and so were a few "
+        "numbers that nothing else tells: the ratios between accelerators of one attention kernel and the time of its "
+        "backward, host times to launch a layer, and the memory of buffers. Expect a source that nobody has seen to be "
+        "somewhat worse."
     )
 
 
@@ -162,7 +166,8 @@ def _memory(page: Page) -> str:
         "## Memory\n\n"
         "The peak of the fullest accelerator, by the counter that the source read: torch's allocated leaves out what "
         "the driver and the libraries take and what the allocator keeps unused, its reserved the former only, "
-        "nvidia-smi sees everything, rounded to 1 GB or worse. Memory has no fitted constant: nothing is left out.\n\n"
+        "nvidia-smi sees everything, rounded to 1 GB or worse. Nothing is left out here: bytes of buffers, copies and "
+        "runtimes in the profiles of DeepSpeed, InternEvo, PaddlePaddle and TorchTitan were chosen on these rows.\n\n"
         f"{memory.peak_table(every)}\n\n"
         "Peaks above what the accelerator has are not counted. † Not in the mean: the rows contradict themselves or "
         "don't state their whole layout.\n\n"
