@@ -76,8 +76,8 @@ def _opening(page: Page) -> str:
         "which know all sources. A prediction for a cluster of your own is like the first.\n\n"
         "Only constants are left out. Which terms the model has was decided with all sources in view, and so were a "
         "few numbers that nothing else tells: the ratios between accelerators of one attention kernel and the time of "
-        "its backward, host times to launch a layer, and the memory of buffers. Expect a source that nobody has seen to be "
-        "somewhat worse."
+        "its backward, host times to launch a layer, and the memory of buffers. Expect a source that nobody has seen "
+        "to be somewhat worse."
     )
 
 
