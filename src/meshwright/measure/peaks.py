@@ -45,7 +45,7 @@ def memory_comparisons(
     how = "oom" if measured is None else "mem_gib" if "mem_gib" in row.cells else "mem_per_gpu"
     return [
         Comparison(
-            row, metric, measured, how, gib, gib, gib, assumed=assumed, dominating=part, out_of_memory=stopped,
+            row, metric, measured, how, gib, assumed=assumed, dominating=part, out_of_memory=stopped,
             estimate=found,
         )
     ]  # fmt: skip
