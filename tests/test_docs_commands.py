@@ -17,7 +17,7 @@ PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
 GENERATED = {"commands.md", "catalog.md", "topologies.md"}
 FENCE = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
-FILES_OF_THE_READER = {"plan.yaml", "runs.csv", "topo:box.txt", "4xtopo:box.txt"}
+FILES_OF_THE_READER = {"plan.yaml", "runs.csv", "FOLDER/training.csv", "topo:box.txt", "4xtopo:box.txt"}
 """Files that a page speaks of and that nobody has: their commands are not run."""
 BLANKS = {"MODEL", "CLUSTER", "FILE.csv", "…"}
 """What a page leaves for the reader to fill in."""

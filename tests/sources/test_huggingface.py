@@ -491,6 +491,13 @@ def test_infinity_where_nobody_looks_does_no_harm(tmp_path: Path) -> None:
     assert read_config(path).num_parameters == llama().num_parameters
 
 
+def test_more_heads_of_a_state_space_than_its_width_holds_are_refused() -> None:
+    # the defaults of Bamba beside a hidden size of 64: 128 heads in a mixer of 128 hold one each; in 16 hold none
+    config = LLAMA | {"model_type": "bamba", "hidden_size": 8}
+    with pytest.raises(InputError, match=r"is 128, .*at most the width of the mixer \(16\)"):
+        model_from_config(config)
+
+
 JUNK = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8), st.lists(st.integers(0, 9), max_size=4),
     st.dictionaries(st.text(max_size=4), st.integers(), max_size=2),

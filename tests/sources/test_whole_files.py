@@ -44,3 +44,14 @@ def test_a_folder_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="can't be written"):
         write_whole(tmp_path, "new")
     assert tmp_path.is_dir()
+
+
+def test_what_is_read_is_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    path.write_text("model,step_time_s\n")
+    link = tmp_path / "link.csv"
+    link.symlink_to(path)
+    for target in (path, link):
+        with pytest.raises(InputError, match="--out is .*, which is what is read"):
+            check_writable(target, "--out", [path])
+    check_writable(tmp_path / "rows.csv", "--out", [path])

@@ -69,7 +69,7 @@ def _calibrate(
     from meshwright.sources.whole_files import check_writable
 
     if save is not None:
-        check_writable(save, "--save")
+        check_writable(save, "--save", files)
     ran_on = read_cluster(JobOptions(cluster=cluster, accelerator=accelerator, nics=nics))
     profile = None if software is None else read_software(software)
     with searching() as progress:

@@ -49,7 +49,7 @@ def _validate(files: list[str], source: str | None, out: str | None, as_json: bo
     from meshwright.sources.whole_files import check_writable, write_whole
 
     if out is not None:
-        check_writable(out, "--out")
+        check_writable(out, "--out", files)
     with searching() as progress:
         found = mw.validate(files, source=source, progress=progress)
     if out is not None:

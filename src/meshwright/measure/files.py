@@ -24,7 +24,7 @@ _OTHERS = {
     "serving measurements": ("ttft_ms", "tpot_ms", "batch_or_concurrency"),
     "kernel or collective timings": ("latency_us", "time_us", "message_bytes"),
 }
-_MOST_BYTES = 1 << 30
+_MOST_BYTES = 1 << 28
 _MOST_CELL = 1 << 20
 
 
@@ -64,7 +64,7 @@ def _text(path: Path, where: str) -> str:
         if path.is_dir():
             raise InputError("is a folder", where, "name a CSV file")
         if path.stat().st_size > _MOST_BYTES:
-            raise InputError("is larger than 1 GiB", where, "name a CSV file of measurements")
+            raise InputError("is larger than 256 MiB", where, "name a CSV file of measurements")
         return path.read_bytes().decode("utf-8-sig")
     except (OSError, ValueError) as error:
         if isinstance(error, UnicodeDecodeError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from meshwright.spec.errors import InputError
@@ -36,14 +37,17 @@ def write_whole(path: str | Path, text: str) -> None:
         raise InputError(f"can't be written ({error.strerror})", str(path), _FIX) from error
 
 
-def check_writable(path: str | Path, key: str) -> None:
-    """Raise InputError, before any work is done, if no file can be written at `path`, the value of option `key`."""
+def check_writable(path: str | Path, key: str, inputs: Iterable[str | Path] = ()) -> None:
+    """Raise InputError, before any work is done, if no file can be written at `path`, the value of option `key`, or if
+    that would overwrite one of the `inputs`."""
     try:
         target = Path(path).resolve()
         if target.is_dir():
             raise InputError(f"{key} is {str(path)!r}, which is a folder", fix="name a file in it")
         if _is_special(target):
             raise InputError(f"{key} is {str(path)!r}, which is no ordinary file", fix=_FIX)
+        if any(Path(each).exists() and target.exists() and target.samefile(each) for each in inputs):
+            raise InputError(f"{key} is {str(path)!r}, which is what is read", fix="name another file")
         if not target.parent.is_dir():
             raise InputError(f"{key} is {str(path)!r}, but there is no folder {target.parent}", fix=_FIX)
     except (OSError, ValueError) as error:

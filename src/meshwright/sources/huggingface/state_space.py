@@ -38,6 +38,9 @@ def mamba2(keys: Keys, facts: Blueprint) -> Mamba2:
     heads = keys.need(f"{prefix}_heads")
     inner = keys.count("state_width") or (keys.count("expand") or 0) * facts.hidden
     head_dim = _unless_auto(keys, f"{prefix}_head_dim", inner // heads)
+    if not head_dim:
+        key = keys.used[f"{prefix}_heads"]
+        raise checks.wrong(keys.where, key, heads, f"at most the width of the mixer ({inner})", max(inner, 1))
     if "expand" in keys.defaults and heads * head_dim != inner:
         key = keys.used[f"{prefix}_heads"]
         rule = f"such that times the width of a head ({head_dim}) it is the width of the mixer ({inner})"
