@@ -260,6 +260,20 @@ def test_an_optimizer_that_sums_all_gradients_scatters_none() -> None:
     assert total(stage_2, collective="all_reduce", group="data") == 0
 
 
+def test_owners_of_whole_tensors_get_each_gradient_and_send_each_weight() -> None:
+    # InternEvo's hybrid ZeRO: a reduction to the owner and a broadcast from it for every matrix
+    software = replace(SOFTWARE, shards_whole_tensors=True)
+    arguments = (np.asarray(PARAMETERS), np.asarray(0.0))
+    table = Plan(dp=4, sharding="optimizer").table()
+    calls = traffic.data_calls(software, WORKLOAD, table, *arguments, tensors=5)
+    assert counted(calls, collective="reduce") == [(5, 4 * PARAMETERS / 5)]
+    assert counted(calls, collective="broadcast") == [(5, 2 * PARAMETERS / 5)]
+    assert total(calls, collective="reduce_scatter") == total(calls, collective="all_gather") == 0
+    # fully sharded parameters are flat buffers all the same
+    whole = Plan(dp=4, sharding="parameters").table()
+    assert total(traffic.data_calls(software, WORKLOAD, whole, *arguments, tensors=5), collective="broadcast") == 0
+
+
 def test_gradients_that_stay_sharded_are_scattered_after_every_micro_batch() -> None:
     plan = Plan(dp=4, sharding="gradients")
     assert total(data_calls(plan), collective="reduce_scatter") == plan.num_micro_batches(8) == 2

@@ -11,13 +11,9 @@ from typing import Any
 from meshwright.measure.cells import words, year
 from meshwright.measure.comparison import Row
 from meshwright.sources.attention_kernels import load_attention_kernel
-from meshwright.sources.catalog import entry_names
+from meshwright.sources.catalog import entry_names, load_entry
 from meshwright.sources.software import DEFAULT_SOFTWARE, load_software
 from meshwright.spec.software import Software
-
-_ASYNC_TENSOR_OVERLAP = 0.5
-_ROWWISE_CASTS = 2.0
-"""Scaling by rows reads each input twice more and writes it in both layouts (torchao, float8 rowwise recipe)."""
 
 
 def software_of(row: Row, given: Software | None = None) -> tuple[Software, tuple[str, ...]]:
@@ -61,6 +57,7 @@ def _named_at(profile: Software, framework: str) -> tuple[int, int]:
 def _switched(profile: Software, row: Row) -> Software:
     """The profile with the row's own attention kernel, overlap and fp8 recipe."""
     changes: dict[str, Any] = {}
+    switches = load_entry("habits", "switches")
     kernel = words(row.cells, "attn_kernel")
     attention = _attention(kernel, profile)
     if attention and attention != profile.attention.name:
@@ -69,9 +66,9 @@ def _switched(profile: Software, row: Row) -> Software:
     if profile.eager_elementwise_factor and not re.search(r"torch\.?[\s_-]?compile|\bcompiled?\b", extra):
         changes["elementwise_factor"] = profile.eager_elementwise_factor
     if re.search(r"async\s*-?_?tp", extra) and not profile.tensor_overlap:
-        changes["tensor_overlap"] = _ASYNC_TENSOR_OVERLAP
+        changes["tensor_overlap"] = switches["async_tensor_overlap"]
     if "rowwise" in dtype:
-        changes["fp8_cast_bytes_per_element"] = _ROWWISE_CASTS * profile.fp8_cast_bytes_per_element
+        changes["fp8_cast_bytes_per_element"] = switches["rowwise_cast_factor"] * profile.fp8_cast_bytes_per_element
     if re.search(r"(fp8|float8) all-?gather", dtype):
         changes["parameter_gather_bytes"] = 1.0
     return replace(profile, **changes) if changes else profile
