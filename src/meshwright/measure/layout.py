@@ -37,7 +37,11 @@ def degrees(row: Row) -> tuple[Pins, int, tuple[str, ...]]:
     if "tp" not in pins and "pp" not in pins and "dp" not in pins:
         return pins, total, ()
     if inner > total:
-        return pins | {"dp": pins.get("dp", 1)}, inner * pins.get("dp", 1), (f"accelerators={inner}",)
+        return (
+            pins | {"dp": pins.get("dp", 1)},
+            inner * pins.get("dp", 1),
+            (f"accelerators={inner * pins.get('dp', 1)}",),
+        )
     # a last part of a node that the degrees can't fill stays idle
     filled = total // inner
     batch = whole(cells, "global_batch_seqs")
