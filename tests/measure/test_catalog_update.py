@@ -67,8 +67,6 @@ def test_every_constant_of_the_catalog_has_a_place_in_a_file(copy: Path) -> None
 def test_ranges_are_written_as_they_are_read(copy: Path) -> None:
     long = {"long": Spread(0.8, 1.1, 9, 2)}
     accuracy = Accuracy(Spread(0.9, 1.2, 100, 5), long, frozenset({"h100"}), frozenset({"x"}))
-        Spread(0.9, 1.2, 100, 5), {"long": Spread(0.8, 1.1, 9, 2)}, frozenset({"h100"}), frozenset({"x"})
-    )
     write_accuracy(accuracy, "some runs", copy)
     content = yaml.safe_load((copy / "accuracy" / "training.yaml").read_text())
     assert content["overall"] == {"low": 0.9, "high": 1.2, "rows": 100, "sources": 5}
