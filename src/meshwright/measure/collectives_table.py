@@ -28,13 +28,6 @@ _COLLECTIVES: dict[str, Collective] = {
     "all_to_all": "all_to_all",
 }
 MIB = 2.0**20
-SIZE_CLASSES = (
-    ("below 64 KiB", 0.0, 2.0**16),
-    ("64 KiB to 1 MiB", 2.0**16, MIB),
-    ("1 to 16 MiB", MIB, 16 * MIB + 1),
-    ("above 16 MiB", 16 * MIB + 1, np.inf),
-)
-"""(what it is called, smallest, first size that is larger)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,6 @@ def _named_at(profile: Software, framework: str) -> tuple[int, int]:
 def _switched(profile: Software, row: Row) -> Software:
     """The profile with the row's own attention kernel, overlap and fp8 recipe."""
     changes: dict[str, Any] = {}
-    switches = load_entry("habits", "switches")
     kernel = words(row.cells, "attn_kernel")
     attention = _attention(kernel, profile)
     if attention and attention != profile.attention.name:
@@ -66,12 +65,18 @@ def _switched(profile: Software, row: Row) -> Software:
     if profile.eager_elementwise_factor and not re.search(r"torch\.?[\s_-]?compile|\bcompiled?\b", extra):
         changes["elementwise_factor"] = profile.eager_elementwise_factor
     if re.search(r"async\s*-?_?tp", extra) and not profile.tensor_overlap:
-        changes["tensor_overlap"] = switches["async_tensor_overlap"]
+        changes["tensor_overlap"] = _switches()["async_tensor_overlap"]
     if "rowwise" in dtype:
-        changes["fp8_cast_bytes_per_element"] = switches["rowwise_cast_factor"] * profile.fp8_cast_bytes_per_element
+        changes["fp8_cast_bytes_per_element"] = _switches()["rowwise_cast_factor"] * profile.fp8_cast_bytes_per_element
     if re.search(r"(fp8|float8) all-?gather", dtype):
         changes["parameter_gather_bytes"] = 1.0
     return replace(profile, **changes) if changes else profile
+
+
+@cache
+def _switches() -> dict[str, Any]:
+    """The catalog's numbers for what a row can switch on; read once, since there can be thousands of rows."""
+    return load_entry("habits", "switches")
 
 
 def _attention(kernel: str, profile: Software) -> str:

@@ -91,8 +91,6 @@ def plan_of(
     chosen = found.plan if found is not None else _simplest(stated, cluster.accelerators)
     taken = {name: getattr(chosen, name) for name in missing}
     plan = Plan(**_fields(taken | stated))
-    if not stated.get("layers_per_stage") and found is not None and chosen.pp > 1 and "pp" not in stated:
-        taken["pp"] = chosen.pp
     return plan, tuple(f"{name}={value}" for name, value in taken.items())
 
 
